@@ -1,0 +1,90 @@
+"""Arithmetic whose bits do not depend on what it is compiled into.
+
+A compiler may round one formula in several ways: a product and the sum it goes into become one fused multiply-add in
+a scan and not in a block; a `sum` has an order of its own in each shape. These functions leave it no choice, so that a
+step alone, in a block of any length, and as one lane of a grid gives the same float32.
+
+jax is imported inside each function: modules that only describe parameters import this one without it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+# Partial sums of `sum_features`: enough to hide the latency of an addition and to fill one vector register.
+PARTIALS = 4
+# Above this many rows of partials the sum is a loop; below, written out. The order is the same.
+_WRITTEN_OUT = 16
+_ROWS_A_TURN = 16
+# A NaN that no arithmetic makes.
+_NEVER = 0x7FABCDEF
+
+
+def zero_of(value: Any) -> Any:
+    """Return an int32 zero that the compiler can't know to be zero.
+
+    Args:
+        value: a scalar known only at run time: a step count (any integer ≥ 0), or a float32 of the data.
+    """
+    import jax.numpy as jnp
+    from jax import lax
+
+    value = jnp.asarray(value)
+    if jnp.issubdtype(value.dtype, jnp.integer):
+        return jnp.minimum(value, 0).astype(jnp.int32)
+    return (lax.bitcast_convert_type(value, jnp.int32) == _NEVER).astype(jnp.int32)
+
+
+def seal(product: Any, zero: Any) -> Any:
+    """Return `product` unchanged, rounded to float32 before anything is added to it.
+
+    Every product that an addition or a subtraction consumes goes through here: the compiler can't fuse across bits
+    that may change. (A barrier does not stop it on jax 0.10; this costs next to nothing.)
+
+    Args:
+        product: float32, any shape.
+        zero: a run-time int32 zero, scalar; see `zero_of`. A literal 0 would be folded away.
+    """
+    import jax.numpy as jnp
+    from jax import lax
+
+    bits = lax.bitcast_convert_type(product, jnp.int32)
+    return lax.bitcast_convert_type(jnp.bitwise_xor(bits, zero), jnp.float32)
+
+
+def sum_features(terms: Any) -> Any:
+    """Return the sum over axis 0 in one fixed order: four partial sums (index mod 4), then pairs.
+
+    Terms that are products must be sealed. The order is that of the index alone, whatever the trailing axes.
+
+    Args:
+        terms: float32 `(n, …)`, n ≥ 1.
+
+    Returns:
+        float32 of the trailing shape.
+    """
+    import jax.numpy as jnp
+    from jax import lax
+
+    n = terms.shape[0]
+    rows = -(-n // PARTIALS)
+    turns = 0 if rows <= _WRITTEN_OUT else -(-rows // _ROWS_A_TURN)
+    padded = (turns * _ROWS_A_TURN or rows) * PARTIALS
+    if padded > n:
+        # x + (−0.0) is x for every x, so padding changes no bit (0.0 would turn −0.0 into 0.0).
+        nothing = jnp.full((padded - n, *terms.shape[1:]), -0.0, terms.dtype)
+        terms = jnp.concatenate([terms, nothing])
+    if not turns:
+        table = terms.reshape(rows, PARTIALS, *terms.shape[1:])
+        sums = _add_rows(table[0], table, 1, rows)
+    else:
+        table = terms.reshape(turns, _ROWS_A_TURN, PARTIALS, *terms.shape[1:])
+        sums = _add_rows(table[0, 0], table[0], 1, _ROWS_A_TURN)
+        sums = lax.fori_loop(1, turns, lambda turn, so_far: _add_rows(so_far, table[turn], 0, _ROWS_A_TURN), sums)
+    return (sums[0] + sums[1]) + (sums[2] + sums[3])
+
+
+def _add_rows(so_far: Any, table: Any, first: int, last: int) -> Any:
+    for row in range(first, last):
+        so_far = so_far + table[row]
+    return so_far
