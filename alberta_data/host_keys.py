@@ -96,7 +96,7 @@ def _fused_multiply_add(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarr
     # float32, sees on which side of a tie the true value lies (Boldo & Melquiond, 2008).
     back = total - product
     lost = (product - (total - back)) + (term - back)
-    even = (np.ascontiguousarray(total).view(np.int64) & 1) == 0
+    even = (np.asarray(total).view(np.int64) & 1) == 0
     odd = np.nextafter(total, np.where(lost > 0, np.inf, -np.inf))
     return np.where((lost != 0) & even, odd, total).astype(np.float32)
 
