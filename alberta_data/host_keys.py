@@ -13,10 +13,8 @@ from math import prod
 
 import numpy as np
 
-from alberta_data.errors import ArgumentError
+from alberta_data import keys as keys_of_jax
 
-_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
-_PARITY = np.uint32(0x1BD11BDA)
 _ONE = np.float32(1.0)
 
 
@@ -26,12 +24,10 @@ def key(seed: int) -> np.ndarray:
     Raises:
         ArgumentError: the seed does not fit in 32 bits, so that another seed would give the same key.
     """
-    if not 0 <= seed < 2**32:
-        raise ArgumentError(f"seed must be from 0 to 4294967295, got {seed}: keys hold 32 bits of it")
-    return np.array([0, seed], np.uint32)
+    return np.array([0, keys_of_jax.check_seed(seed)], np.uint32)
 
 
-def threefry2x32(keys: np.ndarray, high: np.ndarray, low: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def threefry2x32(keys: np.ndarray, high: np.ndarray | int, low: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
     """Return the two output words of the Threefry-2x32 block function, 20 rounds (Salmon et al., 2011).
 
     Args:
@@ -39,21 +35,9 @@ def threefry2x32(keys: np.ndarray, high: np.ndarray, low: np.ndarray) -> tuple[n
         high: first counter word, uint32, broadcast against `keys[..., 0]`.
         low: second counter word, likewise.
     """
-    k0, k1 = keys[..., 0], keys[..., 1]
-    schedule = (k0, k1, k0 ^ k1 ^ _PARITY)
-    # Scalars would warn on overflow where arrays wrap.
-    a, b = np.atleast_1d(high + k0), np.atleast_1d(low + k1)
-    a, b = (np.array(x) for x in np.broadcast_arrays(a, b))
-    shape = np.broadcast_shapes(np.shape(high), np.shape(low), k0.shape)
-    for i in range(5):
-        for r in _ROTATIONS[i % 2]:
-            a += b
-            b = (b << np.uint32(r)) | (b >> np.uint32(32 - r))
-            b ^= a
-        a += schedule[(i + 1) % 3]
-        b += schedule[(i + 2) % 3]
-        b += np.uint32(i + 1)
-    return a.reshape(shape), b.reshape(shape)
+    # Arrays, not scalars: only arrays wrap without a warning.
+    words = keys_of_jax.Words(np.atleast_1d(keys[..., 0]), np.atleast_1d(keys[..., 1]))
+    return keys_of_jax.threefry2x32(words, np.asarray(high, np.uint32), np.asarray(low, np.uint32))
 
 
 def _counted(keys: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
