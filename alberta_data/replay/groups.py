@@ -6,7 +6,7 @@ a member that leaves the finite numbers is marked with the step, the others go o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,8 @@ from alberta_data.replay.rows import Rows
 LANES = 8
 TILE = 1 << 14
 """Steps that one call of a compiled loop takes at most."""
+TILE_BYTES = 32 << 20
+"""Bytes of observations that it takes at most."""
 SMALL_TILE = 1 << 8
 """The other size compiled for, so that a short block needn't pay for a long one."""
 
@@ -27,6 +29,9 @@ class Tracking(NamedTuple):
 
     step_sizes: int = 0
     scales: int = 0
+
+
+NOT_TRACKED = Tracking()
 
 
 class Group:
@@ -39,7 +44,6 @@ class Group:
         columns: the target column of each.
         gamma: the discount of TD on stored transitions; None for plain targets.
         tracking: what to record.
-        steps_before: steps that these states have already taken of this run (of a checkpoint).
     """
 
     def __init__(
@@ -49,8 +53,7 @@ class Group:
         states: Sequence[Any],
         columns: Sequence[int],
         gamma: float | None = None,
-        tracking: Tracking = Tracking(),
-        steps_before: int = 0,
+        tracking: Tracking = NOT_TRACKED,
     ):
         import jax
 
@@ -58,10 +61,10 @@ class Group:
         self.learners = list(learners)
         self.stopped: dict[int, int] = {}
         self.histories: list[list[np.ndarray]] = []
+        self.taken = 0
         self._columns = list(columns)
         self._gamma = gamma
         self._tracking = tracking
-        self._taken = steps_before
         packed = [learner.pack(state) for learner, state in zip(learners, states, strict=True)]
         if len(packed) == 1:
             self.packed = packed[0]
@@ -80,12 +83,13 @@ class Group:
         return len(self.stopped) == len(self.members)
 
     def states(self) -> list[Any]:
-        """Return the members' states as they stand."""
+        """Return the members' states as they stand, NumPy arrays in them."""
         import jax
 
+        packed = jax.tree.map(np.asarray, self.packed)
         if not self.width:
-            return [self.learners[0].unpack(self.packed)]
-        lanes = [jax.tree.map(lambda leaf, lane=lane: leaf[..., lane], self.packed) for lane in range(len(self.members))]
+            return [self.learners[0].unpack(packed)]
+        lanes = [jax.tree.map(lambda leaf, lane=lane: leaf[..., lane], packed) for lane in range(len(self.members))]
         return [learner.unpack(lane) for learner, lane in zip(self.learners, lanes, strict=True)]
 
     def advance(self, rows: Rows) -> np.ndarray:
@@ -98,9 +102,7 @@ class Group:
             `(n, columns, members)` float32. From the step at which a member was lost, its metrics mean nothing.
         """
         parts = []
-        for first in range(0, len(rows), TILE):
-            steps = min(TILE, len(rows) - first)
-            size = TILE if steps > SMALL_TILE else SMALL_TILE
+        for first, steps, size in tiles(rows):
             parts.append(self._advance(self._tile(rows, first, steps, size), steps, rows.start + first))
         metrics = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return metrics[..., None] if not self.width else metrics[..., : len(self.members)]
@@ -127,7 +129,7 @@ class Group:
             if not finite[lane] and member not in self.stopped:
                 self.stopped[member] = start + self._lost_at(before, tile, steps, lane)
         self._keep(advanced, steps)
-        self._taken += steps
+        self.taken += steps
         return np.asarray(advanced.metrics)[:steps]
 
     def _run(self, packed: Any, tile: Tile, steps: int) -> Advanced:
@@ -138,8 +140,8 @@ class Group:
             np.int32(steps),
             np.int32(0),
             np.float32(gamma or 0.0),
-            _when(sizes, self._taken),
-            _when(scales, self._taken),
+            _when(sizes, self.taken),
+            _when(scales, self.taken),
         )
         return loop(kind)(packed, tile, numbers)
 
@@ -152,10 +154,14 @@ class Group:
             low, high = (middle, high) if finite else (low, middle)
         return high - 1
 
+    def joined_histories(self) -> list[np.ndarray]:
+        """Return the histories so far, one array a quantity, lanes last."""
+        return [np.concatenate(parts) for parts in zip(*self.histories, strict=True)]
+
     def _keep(self, advanced: Advanced, steps: int) -> None:
         if not advanced.histories:
             return
-        first, last = self._taken, self._taken + steps
+        first, last = self.taken, self.taken + steps
         kept = []
         scales = 2 if self._tracking.scales and self.learners[0].normalizer is not None else 0
         for place, history in enumerate(advanced.histories):
@@ -163,6 +169,15 @@ class Group:
             recordings = -(-last // interval) - -(-first // interval)
             kept.append(np.array(history[:recordings]))
         self.histories.append(kept)
+
+
+def tiles(rows: Rows) -> Iterator[tuple[int, int, int]]:
+    """Yield first row, steps and size of the tiles of some rows. There are two sizes, so two programs are compiled."""
+    fitting = TILE_BYTES // (4 * rows.observations.shape[1])
+    largest = max(SMALL_TILE, min(TILE, 1 << max(fitting.bit_length() - 1, 0)))
+    for first in range(0, len(rows), largest):
+        steps = min(largest, len(rows) - first)
+        yield first, steps, largest if steps > SMALL_TILE else SMALL_TILE
 
 
 def padded(rows: np.ndarray, size: int) -> np.ndarray:
