@@ -1,0 +1,115 @@
+"""The rows of one array, read in whole leaves: every leaf is checked before any row of it is handed on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from alberta_data.store.chunks import check_size, damaged, read_chunk, read_exactly, read_file
+from alberta_data.store.codecs import crc32c, crc_bytes
+from alberta_data.store.layout import CRC_BYTES, ArrayLayout
+from alberta_data.store.metadata import FileRecord, Root, sha256_of
+from alberta_data.store.sources import Source
+
+
+class LeafReader:
+    """Reads an array's rows; not for several threads at once.
+
+    Args:
+        source: where the files are.
+        root: of the dataset.
+        name: of the array, one of `root.arrays`.
+    """
+
+    def __init__(self, source: Source, root: Root, name: str):
+        self.layout: ArrayLayout = root.layouts[name]
+        self._source, self._name = source, name
+        self._leaves = root.arrays[name].leaves
+        self._files = root.files
+        self._decoded: tuple[int, np.ndarray] | None = None
+        # CRC of the chunk whose rows have been read from its first one on: index, rows so far, CRC of them.
+        self._running = (-1, 0, 0)
+
+    def around(self, start: int, stop: int) -> tuple[int, int]:
+        """Return the rows of the whole leaves that hold rows `start` to `stop`."""
+        rows = self.layout.leaf_rows
+        return start - start % rows, min(-(-stop // rows) * rows, self.layout.rows)
+
+    def read(self, start: int, stop: int, into: np.ndarray) -> None:
+        """Fill `into` with the bytes of rows `start` to `stop`, which are whole leaves, and check them.
+
+        Args:
+            start: first row, at the start of a leaf.
+            stop: at the start of a leaf, or the end.
+            into: uint8, as long as those rows.
+
+        Raises:
+            DamagedDatasetError: a file or a leaf is not what was written.
+        """
+        layout, row = self.layout, start
+        while row < stop:
+            index = row // layout.chunk_rows
+            end = min(stop, (index + 1) * layout.chunk_rows)
+            part = into[(row - start) * layout.row_bytes : (end - start) * layout.row_bytes]
+            self._read_part(index, row - index * layout.chunk_rows, part)
+            row = end
+        for first in range(start, stop, layout.leaf_rows):
+            leaf = into[(first - start) * layout.row_bytes :][: layout.leaf_rows * layout.row_bytes]
+            expected, found = self._leaves[first // layout.leaf_rows], sha256_of(leaf)
+            if found != expected:
+                key = layout.chunk_key(first // layout.chunk_rows)
+                raise damaged(self._name, key, f"rows from {first} on: expected SHA-256 {expected}, found {found}")
+
+    def _read_part(self, index: int, row: int, into: np.ndarray) -> None:
+        """Fill `into` from a chunk's row `row` on."""
+        layout = self.layout
+        key, at = layout.chunk_key(index), row * layout.row_bytes
+        if layout.codec == "none":
+            if row == 0 or self._running[:2] != (index, row):
+                check_size(self._source, self._name, key, layout.most_file_bytes)
+            read_exactly(self._source, self._name, key, into, at)
+            self._check_file_end(index, row, into)
+            return
+        if self._decoded is None or self._decoded[0] != index:
+            self._decoded = None
+            self._decoded = index, read_chunk(self._source, layout, index, self._files[key])
+        into[:] = self._decoded[1][at : at + len(into)]
+
+    def _check_file_end(self, index: int, row: int, rows: np.ndarray) -> None:
+        """Check CRC and padding of a bare chunk once its rows have been read from the first to the last."""
+        layout = self.layout
+        before = (index, 0, 0) if row == 0 else self._running
+        if before[:2] != (index, row):
+            self._running = (-1, 0, 0)
+            return
+        crc, end = crc32c(rows, before[2]), row + len(rows) // layout.row_bytes
+        self._running = (index, end, crc)
+        filled = min(layout.chunk_rows, layout.rows - index * layout.chunk_rows)
+        if end < filled:
+            return
+        tail = np.empty(layout.most_file_bytes - end * layout.row_bytes, np.uint8)
+        read_exactly(self._source, self._name, layout.chunk_key(index), tail, end * layout.row_bytes)
+        check_tail(layout, index, tail, crc)
+
+
+def check_tail(layout: ArrayLayout, index: int, tail: np.ndarray, crc: int) -> None:
+    """Check what follows the rows of a bare chunk: padding and CRC-32C.
+
+    Raises:
+        DamagedDatasetError: it is other than was written.
+    """
+    key, padding = layout.chunk_key(index), tail[:-CRC_BYTES]
+    expected, found = crc_bytes(crc32c(padding, crc)), tail[-CRC_BYTES:].tobytes()
+    if expected != found:
+        raise damaged(layout.path, key, f"expected CRC-32C {expected.hex()}, found {found.hex()}")
+    if len(padding) and not np.array_equal(padding, layout.padding(len(padding) // layout.row_bytes)):
+        raise damaged(layout.path, key, "expected the fill value after the last row, found other bytes")
+
+
+def check_document(source: Source, root: Root, path: str) -> None:
+    """Check an array's own `zarr.json` against the root.
+
+    Raises:
+        DamagedDatasetError: it is not there, or other than the root says.
+    """
+    record: FileRecord = root.files[f"{path}/zarr.json"]
+    read_file(source, path, f"{path}/zarr.json", record)
