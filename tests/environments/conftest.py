@@ -1,0 +1,3 @@
+"""Registers the small environments."""
+
+from tests.environments import small  # noqa: F401
