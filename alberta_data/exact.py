@@ -52,6 +52,49 @@ def seal(product: Any, zero: Any) -> Any:
     return lax.bitcast_convert_type(jnp.bitwise_xor(bits, zero), jnp.float32)
 
 
+def fused(a: Any, b: Any, c: Any) -> Any:
+    """Return a·b + c rounded once, as one fused multiply-add would, whatever the compiler makes of it.
+
+    For definitions whose published numbers came from a fused multiply-add. Made of sums and products that are exact,
+    so it does not matter which of those are fused: the halves of a and b have 12 bits each (Dekker 1971), and the
+    rounding to odd before the last sum keeps that sum from rounding twice (Boldo, Melquiond 2008).
+
+    Args:
+        a: float32, any shape.
+        b: float32, broadcast with `a`.
+        c: float32, broadcast with `a`. No intermediate may leave the normal float32 range.
+    """
+    import jax.numpy as jnp
+    from jax import lax
+
+    def bits_of(x: Any) -> Any:
+        return lax.bitcast_convert_type(x, jnp.int32)
+
+    def upper_half(x: Any) -> Any:
+        return lax.bitcast_convert_type(bits_of(x) & -4096, jnp.float32)
+
+    def two_sum(x: Any, y: Any) -> tuple[Any, Any]:
+        # Without the barriers XLA writes the whole expression out anew at each use, and compiles for minutes.
+        total = lax.optimization_barrier(x + y)
+        of_y = lax.optimization_barrier(total - x)
+        return total, lax.optimization_barrier((x - (total - of_y)) + (y - of_y))
+
+    a, b, c = jnp.broadcast_arrays(jnp.float32(a), jnp.float32(b), jnp.float32(c))
+    a1, b1 = upper_half(a), upper_half(b)
+    a2, b2 = a - a1, b - b1
+    # Four exact products, added from the largest; what each addition loses is kept.
+    product, lost1 = two_sum(a1 * b1, a1 * b2)
+    product, lost2 = two_sum(product, a2 * b1)
+    product, lost3 = two_sum(product, a2 * b2)
+    rest = (lost1 + lost2) + lost3
+    total, lost = two_sum(product, c)
+    low, beyond = two_sum(lost, rest)
+    even = (bits_of(low) & 1) == 0
+    toward = jnp.where((beyond > 0) == (low > 0), 1, -1)
+    odd = lax.bitcast_convert_type(bits_of(low) + toward, jnp.float32)
+    return total + jnp.where((beyond != 0) & even, odd, low)
+
+
 def sum_features(terms: Any) -> Any:
     """Return the sum over axis 0 in one fixed order: four partial sums (index mod 4), then pairs.
 
@@ -88,3 +131,38 @@ def _add_rows(so_far: Any, table: Any, first: int, last: int) -> Any:
     for row in range(first, last):
         so_far = so_far + table[row]
     return so_far
+
+
+def sum_last(terms: Any) -> Any:
+    """Return the sum over the last axis in the order of `sum_features`, where steps lead and features follow.
+
+    Args:
+        terms: float32 `(…, n)`, n ≥ 1. Terms that are products must be sealed.
+
+    Returns:
+        float32 of the leading shape.
+    """
+    import jax.numpy as jnp
+    from jax import lax
+
+    n = terms.shape[-1]
+    width = PARTIALS * (n if n <= PARTIALS * _WRITTEN_OUT else _ROWS_A_TURN)
+    # Slices of one column each: the compiler makes them one pass with the steps along the vector.
+    sums = [terms[..., i] if i < n else jnp.full(terms.shape[:-1], -0.0, terms.dtype) for i in range(PARTIALS)]
+    sums = _add_columns(sums, terms, PARTIALS, min(n, width))
+    if n > width:
+        turns = n // width
+
+        def turn(index: Any, so_far: list[Any]) -> list[Any]:
+            return _add_columns(so_far, lax.dynamic_slice_in_dim(terms, index * width, width, -1), 0, width)
+
+        sums = lax.fori_loop(1, turns, turn, sums)
+        sums = _add_columns(sums, terms[..., turns * width :], 0, n - turns * width)
+    return (sums[0] + sums[1]) + (sums[2] + sums[3])
+
+
+def _add_columns(sums: list[Any], terms: Any, first: int, last: int) -> list[Any]:
+    sums = list(sums)
+    for column in range(first, last):
+        sums[column % PARTIALS] = sums[column % PARTIALS] + terms[..., column]
+    return sums
