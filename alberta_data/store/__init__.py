@@ -6,12 +6,14 @@
     destination         what lies at a path, taking its place, removing it
     reader              open, blocks, read, checkpoint, verify; leaves, chunks, replaying, checking behind it
     sources, zipped     the places a dataset is read from
+    copying             rows taken over into a longer dataset, another description
     disk                every change made to a disk
 
 Nothing here imports jax or zarr.
 """
 
 from alberta_data.store.checking import Report
+from alberta_data.store.copying import annotate, copy_rows
 from alberta_data.store.destination import delete_dataset
 from alberta_data.store.layout import ArrayDeclaration
 from alberta_data.store.metadata import CHECKPOINT_STEPS, Root, dataset_id
@@ -30,6 +32,8 @@ __all__ = [
     "Source",
     "Store",
     "Writer",
+    "annotate",
+    "copy_rows",
     "dataset_id",
     "delete_dataset",
     "open_store",

@@ -85,17 +85,16 @@ def begin(request: Request) -> Begun | Root:
     while True:
         lock = _lock(partial)
         try:
-            if destination.marked(partial) is None:
-                found = _settle(request, partial)
-                if found is not None:
-                    os.close(lock)
-                    return found
-                return Begun(lock, _open(request, partial))
-            destination.remove(partial)
+            if not destination.tidy(request.path):
+                root = _finished(request, partial)
+                if root is None:
+                    return Begun(lock, _open(request, partial))
+                os.close(lock)
+                return root
         except BaseException:
             os.close(lock)
             raise
-        os.close(lock)
+        os.close(lock)  # Names have changed: the lock may be on another folder now.
 
 
 def _lock(partial: Path) -> int:
@@ -131,32 +130,29 @@ def _make(partial: Path) -> None:
     disk.sync_folder(partial.parent)
 
 
-def _settle(request: Request, partial: Path) -> Root | None:
-    """Finish what only has to be renamed, and return the root if the dataset asked for is then there."""
-    destination.tidy(request.path)
-    if destination.is_finished(partial):
-        root = Root.from_bytes((partial / ROOT).read_bytes())
-        found = difference(root.spec, request.header["spec"], "spec")
-        cut = destination.marked(request.path) == root.id
-        if found is None or cut:
-            if cut or request.overwrite or not os.path.lexists(request.path):
-                destination.place(partial, request.path, root.id, overwrite=request.overwrite)
-                return root if found is None else already_there(request)
-        elif request.overwrite:
-            disk.unlink(partial / ROOT)
-        else:
+def _finished(request: Request, partial: Path) -> Root | None:
+    """Return the root if the dataset asked for is there, or in the unfinished folder and only to be renamed."""
+    root = already_there(request)
+    if root is not None:
+        if not any(partial.iterdir()):
+            disk.remove_folder(partial)
+        return root
+    if not destination.is_finished(partial):
+        return None
+    root = Root.from_bytes((partial / ROOT).read_bytes())
+    if found := difference(root.spec, request.header["spec"], "spec"):
+        if not request.overwrite:
             raise DestinationError(f"{partial} holds another finished dataset, {found}: rename or delete it")
-    root_there = already_there(request)
-    if root_there is not None and not any(partial.iterdir()):
-        disk.remove_folder(partial)
-    return root_there
+        return None
+    destination.place(partial, request.path, root.id, overwrite=request.overwrite)
+    return root
 
 
 def _open(request: Request, partial: Path) -> Progress:
     progress = Progress.read(partial)
     if progress is None:
         foreign = sorted({entry.name for entry in partial.iterdir()} - _OWN_LEFTOVERS)
-        if foreign and not request.overwrite:
+        if foreign and not destination.is_finished(partial):
             raise DestinationError(f"{partial} must be free or a folder of ours, got one with {foreign[0]}: move it")
         return write_header(partial, request.header)
     found = _differs(progress.header, request)

@@ -1,6 +1,6 @@
 """Every byte of a dataset checked, and everything that is wrong with it listed.
 
-Each byte is read once, hashed once and, where a CRC follows it, summed once, while it lies in the processor's cache.
+Each byte is read once, hashed once and, where a CRC follows it, summed once, while it is near the processor.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from alberta_data.store.leaves import check_tail
 from alberta_data.store.metadata import ROOT, FileRecord, Root
 from alberta_data.store.sources import Source
 
-_PIECE = 256 * 2**10
+_PIECE = 2**20
 # Units of work given out at once: many more than workers, few in memory.
 _WAITING = 16
 
@@ -72,14 +72,15 @@ def verify(
     report = Report()
     _list_strays(source, root, report)
     units = _sizes(source, root) if quick else _units(source, root)
-    lock = threading.Lock()
+    lock, told = threading.Lock(), set[tuple[str | None, str | None]]()
 
     def work(unit: Iterator[_Found]) -> None:
         for found in unit:
             with lock:
                 if isinstance(found, int):
                     report.checked += found
-                elif (found.array, found.chunk) not in {(d.array, d.chunk) for d in report.damages}:
+                elif (found.array, found.chunk) not in told:
+                    told.add((found.array, found.chunk))
                     report.damages.append(found)
 
     with ThreadPoolExecutor(workers, "alberta-data verify") as pool:

@@ -125,7 +125,7 @@ def place(partial: Path, path: Path, dataset_id: str, *, overwrite: bool) -> Non
         disk.rename(partial, path)
         disk.sync_folder(path.parent)
         return
-    if not overwrite and marked(path) != dataset_id:
+    if not overwrite:
         raise DestinationError(f"destination must be free, got a dataset that came meanwhile at {path}")
     _mark(path, dataset_id)
     old = partial
@@ -137,24 +137,29 @@ def place(partial: Path, path: Path, dataset_id: str, *, overwrite: bool) -> Non
     remove(old)
 
 
-def tidy(path: Path) -> None:
-    """Finish an exchange of names that was cut after the new dataset had its name, or between the two names.
+def tidy(path: Path) -> bool:
+    """Finish an exchange of names that was cut, and say whether anything was changed.
 
-    The caller holds the lock of the unfinished folder, where there is one.
+    The caller holds the lock of the unfinished folder.
     """
     partial, aside = partial_path(path), aside_path(path)
     if marked(partial) is not None:
         remove(partial)
-    if marked(aside) is None:
-        return
-    if not os.path.lexists(path):
-        whole = partial if marked(aside) == _finished_id(partial) else aside
-        disk.rename(whole, path)
-        disk.sync_folder(path.parent)
-        if whole == aside:
+    elif marked(aside) is not None:
+        if os.path.lexists(path):
+            remove(aside)
+        elif marked(aside) == _finished_id(partial):
+            disk.rename(partial, path)
+            disk.sync_folder(path.parent)
+        else:
+            disk.rename(aside, path)
             disk.unlink(path / MARK)
-            return
-    remove(aside)
+            disk.sync_folder(path.parent)
+    elif marked(path) is not None and marked(path) == _finished_id(partial):
+        place(partial, path, marked(path) or "", overwrite=True)
+    else:
+        return False
+    return True
 
 
 def marked(folder: Path) -> str | None:

@@ -151,11 +151,10 @@ def complete_root(folder: Path, spec: Mapping[str, Any]) -> Root | None:
     return root if root.spec == spec else None
 
 
-def clear_journal(folder: Path, declarations: Iterable[ArrayDeclaration]) -> None:
+def clear_journal(folder: Path, plain: Iterable[ArrayDeclaration]) -> None:
     """Remove what only an unfinished dataset has; the journal last."""
-    for declaration in declarations:
-        if not declaration.by_step:
-            disk.unlink(plain_path(folder, declaration.name))
+    for declaration in plain:
+        disk.unlink(plain_path(folder, declaration.name))
     disk.sync_folder(folder)
     disk.unlink(folder / JOURNAL)
     disk.sync_folder(folder)

@@ -17,7 +17,14 @@ from typing import Self
 
 import numpy as np
 
-from alberta_data.errors import ArgumentError, DamagedDatasetError, IncompleteDatasetError, RefusedError
+from alberta_data.errors import (
+    AlbertaDataError,
+    ArgumentError,
+    DamagedDatasetError,
+    IncompleteDatasetError,
+    RefusedError,
+    StorageError,
+)
 from alberta_data.store import canonical
 from alberta_data.store.checking import Report, verify
 from alberta_data.store.chunks import read_chunk
@@ -186,9 +193,15 @@ def open_store(place: Path | str | Source) -> Store:
         ArgumentError: there is nothing at the path, or something else.
         IncompleteDatasetError: it is not finished.
         RefusedError: not a dataset of ours, an unknown format, or something that format 1 does not allow.
+        StorageError: the path cannot be read.
         DamagedDatasetError: the root is not what was written.
     """
-    source = _source(Path(place)) if isinstance(place, str | os.PathLike) else place
+    try:
+        source = _source(Path(place)) if isinstance(place, str | os.PathLike) else place
+    except OSError as err:
+        if isinstance(err, AlbertaDataError):
+            raise
+        raise StorageError(f"opening {place} failed: {err.strerror}; check the path and its permissions") from None
     try:
         return Store(source)
     except BaseException:

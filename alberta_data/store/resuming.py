@@ -14,7 +14,8 @@ from alberta_data.store.chunks import damaged, read_chunk
 from alberta_data.store.destination import remove_tree
 from alberta_data.store.journal import JOURNAL, Line, encode, entries
 from alberta_data.store.layout import ArrayLayout
-from alberta_data.store.metadata import FileRecord
+from alberta_data.store.metadata import ROOT, FileRecord
+from alberta_data.store.plain import SUFFIX
 from alberta_data.store.rows import RowWriter
 from alberta_data.store.sources import FolderSource
 
@@ -81,11 +82,15 @@ def write_header(folder: Path, header: Mapping[str, Any]) -> Progress:
 
 
 def prepare_folders(folder: Path, layouts: Mapping[str, ArrayLayout], progress: Progress) -> None:
-    """Leave in the arrays' folders the chunk files that the journal vouches for and nothing else."""
+    """Leave in the arrays' folders the chunk files that the journal vouches for and nothing else.
+
+    Where it vouches for none, what was written before is removed, of arrays under other names too.
+    """
+    for entry in list(folder.iterdir()) if progress.end == 0 else ():
+        if (entry / "c").is_dir() or (entry / ROOT).is_file() or entry.name.endswith(SUFFIX):
+            remove_tree(entry)
     for layout in layouts.values():
         top = folder / layout.path
-        if progress.end == 0 and top.exists():
-            remove_tree(top)
         for path in (top, top / "c"):
             if not path.is_dir():
                 disk.make_folder(path)

@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
+from alberta_data.errors import StorageError
+
 # What the system says when something else lies in a file's place, or nothing; anything else is a failing disk.
 _NOT_A_FILE = {
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENXIO),
-    *(errno.ENAMETOOLONG, errno.EINVAL, errno.ENODEV),
+    *(errno.ENAMETOOLONG, errno.ENODEV),
 }
 
 
@@ -140,6 +142,4 @@ def _check_plain(mode: int) -> None:
 def _missing(err: OSError) -> Exception:
     if err.errno in _NOT_A_FILE:
         return MissingFileError("no file" if err.errno == errno.ENOENT else err.strerror or "no file")
-    from alberta_data.errors import StorageError
-
     return StorageError(f"reading {err.filename or 'a file'} failed: {err.strerror}; check the disk and try again")

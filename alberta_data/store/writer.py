@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -122,6 +123,11 @@ class Writer:
         return writer
 
     @property
+    def checkpoint_paths(self) -> tuple[str, ...]:
+        """The paths of the state that checkpoints are kept of; none where none are kept."""
+        return tuple(self._state)
+
+    @property
     def position(self) -> Position:
         """The first step that is not on disk for sure, and the state before it."""
         if self.already_there:
@@ -172,7 +178,7 @@ class Writer:
             if self._progress.end != self.steps:
                 raise ArgumentError(f"a dataset of {self.steps} steps must have them all, got {self._progress.end}")
             self.root = self._write_end(about or {}, extensions or {})
-            clear_journal(self._partial, self._declarations)
+            clear_journal(self._partial, self._plain)
             destination.place(self._partial, self.path, self.root.id, overwrite=self._overwrite)
         except OSError as err:
             raise self._failed(err) from err
@@ -205,6 +211,7 @@ class Writer:
 
     def _begin(self, request: Request, declarations: Sequence[ArrayDeclaration], state: State, force: bool) -> None:
         self._declarations, self._state, self._overwrite = declarations, state, request.overwrite
+        self._plain = [d for d in declarations if not d.by_step]
         self._partial = destination.partial_path(self.path)
         nothing_unfinished = not os.path.lexists(self._partial) and not os.path.lexists(
             destination.aside_path(self.path)
@@ -234,7 +241,7 @@ class Writer:
         self._lock, self._progress = begun.lock, begun.progress
         header, folder = begun.progress.header, self._partial
         if (root := complete_root(folder, header["spec"])) is not None:
-            clear_journal(folder, self._declarations)
+            clear_journal(folder, self._plain)
             destination.place(folder, self.path, root.id, overwrite=self._overwrite)
             self.root, self.already_there = root, True
             self._unlock()
@@ -243,15 +250,19 @@ class Writer:
         self._layouts = {d.name: self._laid_out(d, self.steps) for d in self._declarations if d.by_step}
         self._plan(header).check_free(self.path, sum(x.row_bytes * begun.progress.end for x in self._layouts.values()))
         prepare_folders(folder, self._layouts, begun.progress)
-        writers = {name: writer_at(folder, layout, begun.progress) for name, layout in self._layouts.items()}
-        plain = {
-            d.name: PlainRows(folder, d, *begun.progress.rows.get(d.name, (0, 0)))
-            for d in self._declarations
-            if not d.by_step
-        }
+        with ExitStack() as opened:
+            writers, plain = {}, {}
+            for name, layout in self._layouts.items():
+                writers[name] = writer_at(folder, layout, begun.progress)
+                opened.callback(writers[name].close)
+            for declaration in self._plain:
+                rows = begun.progress.rows.get(declaration.name, (0, 0))
+                plain[declaration.name] = PlainRows(folder, declaration, *rows)
+                opened.callback(plain[declaration.name].close)
+            journal = JournalFile(folder / JOURNAL, begun.progress.journal_size)
+            opened.pop_all()
         self._next = begun.progress.end
-        journal = JournalFile(folder / JOURNAL, begun.progress.journal_size)
-        self._pipeline = Pipeline(folder, self._next, writers, plain, journal, self._progress.add)
+        self._pipeline = Pipeline(folder, self._next, writers, plain, journal, begun.progress.add)
 
     def _plan(self, header: Mapping[str, Any]) -> Plan:
         settings = {"chunk_steps": header["chunk_steps"], "codec": header["codec"]}
@@ -273,7 +284,7 @@ class Writer:
             raise ArgumentError(f"a block must hold {', '.join(self._layouts)} of one length, got {list(block.arrays)}")
         for name, rows in block.arrays.items():
             check_rows(self._layouts[name], rows)
-        known = {d.name: d for d in self._declarations if not d.by_step}
+        known = {d.name: d for d in self._plain}
         if not set(extra) <= set(known):
             raise ArgumentError(f"extra rows must be of arrays without a row a step, got {list(extra)}")
         for name, rows in extra.items():
@@ -290,21 +301,24 @@ class Writer:
         return state_to_json(state)
 
     def _drain(self) -> None:
-        pipeline, self._pipeline = self._pipeline, None
+        pipeline = self._pipeline
         if pipeline is not None:
-            pipeline.close()
+            try:
+                pipeline.close()
+            finally:
+                # After an interrupt the threads may still be at work: then the folder stays locked.
+                self._pipeline = None if pipeline.ended else pipeline
 
     def _write_end(self, about: Mapping[str, Any], extensions: Mapping[str, Any]) -> Root:
         folder, progress = self._partial, self._progress
         layouts, leaves, files = dict(self._layouts), dict(progress.leaves), dict(progress.files)
-        for declaration in self._declarations:
-            if not declaration.by_step:
-                rows = progress.rows.get(declaration.name, (0, 0))[0]
-                if rows < 1:
-                    raise ArgumentError(f"{declaration.name} must have at least one row at the end, got none")
-                layouts[declaration.name] = self._laid_out(declaration, rows)
-                leaves[declaration.name], new = finishing.write_plain(folder, layouts[declaration.name])
-                files.update(new)
+        for declaration in self._plain:
+            rows = progress.rows.get(declaration.name, (0, 0))[0]
+            if rows < 1:
+                raise ArgumentError(f"{declaration.name} must have at least one row at the end, got none")
+            layouts[declaration.name] = self._laid_out(declaration, rows)
+            leaves[declaration.name], new = finishing.write_plain(folder, layouts[declaration.name])
+            files.update(new)
         checkpoints = checkpoint_layouts(self._state, self.steps)
         files.update(finishing.write_checkpoints(folder, checkpoints.values()))
         layouts.update(checkpoints)
@@ -321,7 +335,7 @@ class Writer:
         return root
 
     def _unlock(self) -> None:
-        if self._lock >= 0:
+        if self._lock >= 0 and self._pipeline is None:
             os.close(self._lock)
             self._lock = -1
 
