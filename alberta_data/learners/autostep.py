@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from alberta_data.exact import seal, sum_features
+from alberta_data.exact import exp, seal, sum_features
 from alberta_data.learners.base import Optimizer, Packed, check_feature_dim, number, with_bias
 from alberta_data.streams.parameters import parameter
 
@@ -104,7 +104,7 @@ class Autostep(Optimizer):
         g = error * x * h
         size = jnp.abs(g)
         v = jnp.maximum(size, v + seal((1.0 / tau) * alpha * squares * (size - v), zero))
-        alpha = jnp.where(v > 0.0, alpha * jnp.exp(jnp.where(v > 0.0, mu * g / v, 0.0)), alpha)
+        alpha = jnp.where(v > 0.0, alpha * exp(jnp.where(v > 0.0, mu * g / v, 0.0), zero), alpha)
         total = sum_features(seal(alpha * squares, zero))[None]
         alpha = alpha / lax.optimization_barrier(jnp.maximum(total, 1.0))
         alpha = lax.optimization_barrier(jnp.clip(alpha, *STEP_SIZE_BOUNDS))

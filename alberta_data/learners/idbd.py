@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from alberta_data.exact import seal
+from alberta_data.exact import exp, seal
 from alberta_data.learners.base import Optimizer, Packed, check_feature_dim, number, with_bias
 from alberta_data.streams.parameters import parameter
 
@@ -96,7 +96,7 @@ class IDBD(Optimizer):
         change = seal(theta * error * x * h, zero)
         beta = jnp.where(is_bias, beta, jnp.clip(beta + change, *LOG_BOUNDS))
         # One exponential for weights and bias: exp(β) there, the factor exp(θ δ h) here.
-        power = jnp.exp(jnp.where(is_bias, change, beta))
+        power = exp(jnp.where(is_bias, change, beta), zero)
         beta = jnp.where(is_bias, jnp.clip(beta * power, *BIAS_BOUNDS), beta)
         step_sizes = lax.optimization_barrier(jnp.where(is_bias, beta, power))
         step = seal(step_sizes * error * x, zero)
