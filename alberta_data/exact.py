@@ -104,7 +104,7 @@ def exp(x: Any, zero: Any) -> Any:
     then the polynomial of Cephes (Moshier) with its terms in pairs, which shortens the way through it.
 
     Args:
-        x: float32, any shape; taken as −87.3 or 88.3 beyond these, so the result is a finite normal number, or NaN.
+        x: float32, any shape; taken as −87.3 or 87.3 beyond these, so the result is a finite normal number, or NaN.
         zero: see `seal`.
     """
     import jax.numpy as jnp
@@ -113,7 +113,7 @@ def exp(x: Any, zero: Any) -> Any:
     def scaled(a: Any, b: Any) -> Any:
         return seal(a * b, zero)
 
-    x = jnp.minimum(jnp.maximum(x, np.float32(-87.3)), np.float32(88.3))
+    x = jnp.minimum(jnp.maximum(x, np.float32(-87.3)), np.float32(87.3))
     n = jnp.floor(scaled(x, np.float32(1.44269504)) + np.float32(0.5))
     # The first part of ln 2 has 9 bits: its multiples are exact, fused or not.
     r = (x - n * np.float32(0.693359375)) - scaled(n, np.float32(-2.12194440e-4))
@@ -123,8 +123,10 @@ def exp(x: Any, zero: Any) -> Any:
     high = np.float32(1.3981999507e-3) + scaled(r, np.float32(1.9875691500e-4))
     tail = low + (scaled(square, middle) + scaled(square * square, high))
     near_one = np.float32(1.0) + (r + scaled(square, tail))
-    power = lax.bitcast_convert_type((n.astype(jnp.int32) + 127) << 23, jnp.float32)
-    return near_one * power
+    # Times 2^n, written as a division: the compiler takes multiplications for cheap and would work all of this out
+    # anew for every use.
+    inverse = lax.bitcast_convert_type((127 - n.astype(jnp.int32)) << 23, jnp.float32)
+    return near_one / inverse
 
 
 def sum_features(terms: Any) -> Any:

@@ -14,8 +14,9 @@ import numpy as np
 
 from alberta_data import keys
 from alberta_data.blocks import Block
-from alberta_data.errors import ArgumentError
+from alberta_data.errors import ArgumentError, UnavailableError
 from alberta_data.streams.base import Stream, check_steps
+from alberta_data.xla import forked
 
 CHECKPOINT_STEPS = 2**17
 """Steps between two kept states."""
@@ -85,6 +86,11 @@ def blocks(
     import jax
 
     steps = check_steps(steps)
+    if forked():
+        raise UnavailableError(
+            "jax had started before this process was forked, and cannot compute here: "
+            "use multiprocessing's 'spawn', or start jax after the fork"
+        )
     device = device if device is not None else jax.local_devices(backend="cpu")[0]
     length = block_length(stream, device) if block_steps is None else block_steps
     if isinstance(length, bool) or not isinstance(length, (int, np.integer)) or length < 1:
@@ -94,7 +100,7 @@ def blocks(
     if start > 0 and state is None:
         raise ArgumentError(f"start {start} needs the state before that step")
     capacity = min(int(length), CHECKPOINT_STEPS, _power_of_two_from(steps - start))
-    make = _maker(stream, capacity, hidden)
+    make = _maker(stream, capacity, hidden, start)
 
     def run() -> Iterator[tuple[Block, Any]]:
         with jax.default_device(device):
@@ -132,7 +138,7 @@ def _to_host(first: int, count: int, arrays: Mapping[str, Any], state: Any) -> t
 Maker = Callable[[Any, int], tuple[dict[str, Any], Any]]
 
 
-def _maker(stream: Any, capacity: int, hidden: bool) -> Maker:
+def _maker(stream: Any, capacity: int, hidden: bool, start: int) -> Maker:
     """Return the function that makes one block from the state before it."""
     if isinstance(stream, Stream) and stream.in_phases:
         from alberta_data.streams import phases
@@ -145,10 +151,10 @@ def _maker(stream: Any, capacity: int, hidden: bool) -> Maker:
         return make
     if hidden:
         raise ArgumentError("hidden state is known only of the streams defined here; this is one of your own")
-    return _scan_maker(stream, capacity)
+    return _scan_maker(stream, capacity, start)
 
 
-def _scan_maker(stream: Any, capacity: int) -> Maker:
+def _scan_maker(stream: Any, capacity: int, start: int) -> Maker:
     """Return the maker of a stream of the user's own: a loop over its `step`, one program for any number of steps."""
     import jax
     import jax.numpy as jnp
@@ -172,7 +178,7 @@ def _scan_maker(stream: Any, capacity: int) -> Maker:
         return {"observations": observations, "targets": targets.reshape(capacity, -1)}, state
 
     compiled = jax.jit(program)
-    position = 0
+    position = start
 
     def make(state: Any, count: int) -> tuple[dict[str, Any], Any]:
         nonlocal position

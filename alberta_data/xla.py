@@ -80,6 +80,21 @@ def is_pinned() -> bool:
 
 
 _flags_at_start: dict[str, str] = {}
+_forked_after_start = False
+
+
+def _note_fork() -> None:
+    global _forked_after_start
+    _forked_after_start = backend_started()
+
+
+# jax's threads do not survive a fork: computing there would wait for them for ever.
+os.register_at_fork(after_in_child=_note_fork)
+
+
+def forked() -> bool:
+    """Say whether this process was forked after jax had started, and so cannot compute."""
+    return _forked_after_start
 
 
 def pin(*, cache: bool = True) -> bool:

@@ -131,6 +131,21 @@ def writer_at(folder: Path, layout: ArrayLayout, progress: Progress) -> RowWrite
     return writer
 
 
+def stored_rows(folder: Path, layout: ArrayLayout, progress: Progress, start: int, stop: int) -> np.ndarray:
+    """Return rows `start` to `stop` of an array, which the journal vouches for.
+
+    Raises:
+        DamagedDatasetError: a chunk is not what the journal vouches for.
+    """
+    parts = []
+    for index in range(start // layout.chunk_rows, -(-stop // layout.chunk_rows)):
+        first = index * layout.chunk_rows
+        data = _rows_of_chunk(folder, layout, index, progress)
+        parts.append(data[max(start - first, 0) * layout.row_bytes : (stop - first) * layout.row_bytes])
+    data = np.concatenate(parts) if parts else np.empty(0, np.uint8)
+    return data.view(layout.stored_dtype).reshape(-1, *layout.shape[1:])
+
+
 def _rows_of_chunk(folder: Path, layout: ArrayLayout, index: int, progress: Progress) -> np.ndarray:
     key = layout.chunk_key(index)
     record = progress.files.get(key, FileRecord(layout.most_file_bytes))

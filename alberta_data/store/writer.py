@@ -31,9 +31,9 @@ from alberta_data.store.journal import JOURNAL, JournalFile, State, state_from_j
 from alberta_data.store.layout import ArrayDeclaration, ArrayLayout
 from alberta_data.store.metadata import CHECKPOINT_STEPS, ROOT, FileRecord, Root, check_spec
 from alberta_data.store.pipeline import Pipeline
-from alberta_data.store.plain import PlainRows
+from alberta_data.store.plain import PlainRows, plain_path
 from alberta_data.store.planning import Plan, checkpoint_layouts, plan
-from alberta_data.store.resuming import prepare_folders, writer_at
+from alberta_data.store.resuming import prepare_folders, stored_rows, write_header, writer_at
 from alberta_data.store.rows import check_rows
 
 
@@ -133,6 +133,29 @@ class Writer:
         if self.already_there:
             return Position(self.steps, {})
         return Position(self._progress.end, state_from_json(self._progress.state))
+
+    def stored(self, name: str, start: int, stop: int) -> np.ndarray:
+        """Return rows that are on disk for sure, for whoever goes on from them; before anything is appended.
+
+        Args:
+            name: one of the declared arrays.
+            start: first row.
+            stop: the row after the last one; at most `position.step`, or the rows counted so far.
+
+        Raises:
+            DamagedDatasetError: what is on disk is not what the journal vouches for.
+        """
+        if name in self._layouts:
+            return stored_rows(self._partial, self._layouts[name], self._progress, start, stop)
+        layout = next(d for d in self._declarations if d.name == name).laid_out(1, None, "none")
+        data = np.fromfile(plain_path(self._partial, name), np.uint8, (stop - start) * layout.row_bytes, offset=start * layout.row_bytes)
+        return data.view(layout.stored_dtype).reshape(-1, *layout.shape[1:])
+
+    def start_over(self) -> None:
+        """Forget what was written and stand before step 0 again, for a source that cannot go on; nothing appended yet."""
+        self._drain()
+        header = self._progress.header
+        self._go_on(Begun(self._lock, write_header(self._partial, header)))
 
     def append(
         self, block: Block, state_after: State | None = None, extra: Mapping[str, np.ndarray] | None = None
