@@ -5,8 +5,11 @@
     features.py          stored rows → features, targets and transitions, in NumPy
     making.py            an environment from its parameters, and what is refused
     spaces.py            the layout of a space in a row
-    policies.py          random, constant, epsilon-greedy: a block's numbers at once
-    collection.py        an environment and a policy → blocks
+    actions.py           actions for the environment, from a policy, in a row
+    ahead.py             a chain of keys, a block's numbers at once
+    policies.py          random, constant, epsilon-greedy
+    collector.py         an environment and a policy, stepped: the loop
+    collection.py        parameters and a seed → blocks
     resuming.py          going on where a collection stopped
     gymnasium_stream.py  the public iterators and functions
 

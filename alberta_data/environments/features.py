@@ -88,7 +88,8 @@ def with_next_observations(
     """Yield each block with `next_observations` added; one block is held back, nothing more.
 
     Args:
-        blocks: consecutive blocks of stored rows.
+        blocks: consecutive blocks of stored rows; each must hold until the second one after it is asked for
+            (`keep=2` of `Store.blocks`).
         finals: rows of `final_observations`.
         episode: how many episodes end before the first block (`episodes_before`).
         after: the observation stored behind the last block; None where that ends the dataset.
@@ -148,6 +149,6 @@ def transition_block(block: Block, include_action: bool) -> Block:
         "observations": feature_rows(rows["observations"], actions),
         "next_observations": feature_rows(rows["next_observations"], actions),
         "rewards": rows["rewards"].astype(np.float32),
-        "terminated": rows["terminated"],
+        "terminated": rows["terminated"].copy(),
     }
     return Block(block.start, arrays)

@@ -17,7 +17,7 @@ import numpy as np
 
 from alberta_data.blocks import Block, TimeStep
 from alberta_data.environments.actions import ActionCodec
-from alberta_data.environments.collection import Collector
+from alberta_data.environments.collector import Collector
 from alberta_data.environments.features import learning_block, next_rows
 from alberta_data.environments.making import check_environment
 from alberta_data.environments.parameters import PredictionMode

@@ -6,6 +6,7 @@ Read and written without gymnasium: an environment's id is text here. What the i
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -127,6 +128,24 @@ class EnvironmentStream(Parameters):
         if made.to_json() != dict(parameters):
             raise ArgumentError(f"parameters must be written as {made.to_json()!r}, got {dict(parameters)!r}")
         return made
+
+
+def parse_env_args(texts: Sequence[str]) -> dict[str, Any]:
+    """Read `KEY=VALUE` texts: a value is JSON where it is a JSON scalar (`1.5`, `true`, `null`, `"8"`), else text.
+
+    Raises:
+        ArgumentError: no `=`, the same key twice, or a value that is no scalar.
+    """
+    arguments: dict[str, Any] = {}
+    for text in texts:
+        key, sign, value = text.partition("=")
+        if not sign or not _NAME.fullmatch(key) or key in arguments:
+            raise ArgumentError(f"env-arg must be KEY=VALUE, each key once, got {text!r}")
+        try:
+            arguments[key] = _scalar(key, json.loads(value, parse_constant=float))
+        except json.JSONDecodeError:
+            arguments[key] = value
+    return arguments
 
 
 def _matching(name: str, value: Any, pattern: re.Pattern[str]) -> str:

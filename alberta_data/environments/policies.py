@@ -3,94 +3,27 @@
 A policy is called with an observation as a float32 vector and returns an action. Ours can also be asked for the next
 `n` actions at once (`take`), because they don't depend on what is observed; their numbers are drawn a block at a time
 and are bit for bit those of one call after another: `rng = key(seed)`; each call `rng, k = split(rng, 2)` and draws
-from `k`. Only the chain of keys is sequential; it is one small compiled scan, the rest is NumPy.
+from `k` (`ahead.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
-from alberta_data import host_keys, keys
+from alberta_data import host_keys
 from alberta_data.environments.actions import ActionCodec
+from alberta_data.environments.ahead import CALLS_AHEAD, Ahead
 from alberta_data.environments.policy_text import check_epsilon, parse_policy
 from alberta_data.errors import ArgumentError, UnavailableError
 
 Policy = Callable[[np.ndarray], Any]
 State = dict[str, np.ndarray]
 
-_AHEAD = 4096  # calls drawn at once; fewer where one action is large
-_AHEAD_NUMBERS = 2**20
-
-
-@lru_cache(maxsize=8)
-def _chain_program(n: int) -> Callable[[np.ndarray], Any]:
-    """Return the compiled scan `key → the keys before calls 0 … n` (uint32 `(n + 1, 2)`)."""
-    import jax
-    import jax.numpy as jnp
-
-    def next_key(k: Any, _: None) -> tuple[Any, Any]:
-        return keys.split(k, 0), k
-
-    def chain(words: Any) -> Any:
-        last, before = jax.lax.scan(next_key, keys.Words(words[0], words[1]), None, length=n)
-        return jnp.stack([jnp.append(b, x) for b, x in zip(before, last, strict=True)], axis=-1)
-
-    return jax.jit(chain)
-
-
-def _chain(words: np.ndarray, n: int) -> np.ndarray:
-    import jax
-
-    with jax.default_device(jax.local_devices(backend="cpu")[0]):
-        return np.asarray(_chain_program(n)(words))
-
-
-class _Ahead:
-    """Numbers of a chain of keys, drawn ahead of the calls that use them.
-
-    Args:
-        words: the key before the first call, uint32 `(2,)`.
-        draw: keys `(n, 2)` → the number of each call, `(n, ...)`.
-        calls: how many calls to draw at once.
-    """
-
-    def __init__(self, words: np.ndarray, draw: Callable[[np.ndarray], np.ndarray], calls: int = _AHEAD):
-        self._draw, self._calls = draw, calls
-        self.restore(words)
-
-    def restore(self, words: np.ndarray) -> None:
-        """Go on from this key."""
-        self._keys = np.asarray(words, np.uint32).reshape(1, 2)
-        self._numbers = self._draw(self._keys[:0])
-        self._at = 0
-
-    @property
-    def words(self) -> np.ndarray:
-        """The key before the next call, uint32 `(2,)`."""
-        return self._keys[self._at].copy()
-
-    def _refill(self) -> None:
-        self._keys = _chain(self._keys[-1], self._calls)
-        subkeys = np.stack(host_keys.threefry2x32(self._keys[:-1], 0, 1), axis=-1)
-        self._numbers = self._draw(subkeys)
-        self._at = 0
-
-    def take(self, n: int) -> np.ndarray:
-        """Return the numbers of the next `n` calls."""
-        pieces = [self._numbers[self._at : self._at + n]]
-        self._at += len(pieces[0])
-        missing = n - len(pieces[0])
-        while missing:
-            self._refill()
-            pieces.append(self._numbers[:missing])
-            self._at = len(pieces[-1])
-            missing -= self._at
-        return np.concatenate(pieces)
+_AHEAD_NUMBERS = 2**20  # drawn at once; that many calls are fewer where one action is large
 
 
 class RandomPolicy:
@@ -111,8 +44,8 @@ class RandomPolicy:
     def __init__(self, space: spaces.Space, seed: int = 0, action_scale: float | None = None):
         self._codec = ActionCodec(space)
         size = int(np.prod(space.shape or (), dtype=np.int64))
-        calls = min(_AHEAD, max(1, _AHEAD_NUMBERS // max(1, size)))
-        self._ahead = _Ahead(host_keys.key(seed), _drawing(space, action_scale), calls)
+        calls = min(CALLS_AHEAD, max(1, _AHEAD_NUMBERS // max(1, size)))
+        self._ahead = Ahead(host_keys.key(seed), _drawing(space, action_scale), calls)
 
     def __call__(self, observation: Any = None) -> Any:
         """Return the next action; the observation is not looked at."""
@@ -222,7 +155,7 @@ class EpsilonGreedyPolicy:
     def __init__(self, base: Policy, random: RandomPolicy, epsilon: float = 0.1, seed: int = 0):
         threshold = np.float32(check_epsilon(epsilon))
         self._base, self._random = base, random
-        self._coins = _Ahead(host_keys.key(seed), lambda keys: host_keys.uniform(keys) < threshold)
+        self._coins = Ahead(host_keys.key(seed), lambda keys: host_keys.uniform(keys) < threshold)
         # The next actions are known ahead only where the base policy's are.
         if hasattr(base, "take"):
             self.take = self._take

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from alberta_data.environments.collection import Collection, Collector
+from alberta_data.environments.collection import Collection
+from alberta_data.environments.collector import Collector
 from alberta_data.errors import ArgumentError, UnavailableError
 
 StoredRows = Callable[[str, int, int], np.ndarray]

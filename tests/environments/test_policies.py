@@ -1,10 +1,14 @@
 """Policies: the published order of draws, and what is refused."""
 
+import subprocess
+import sys
+
 import jax
 import numpy as np
 import pytest
 from gymnasium import spaces
 
+from alberta_data.environments.ahead import chain, chain_without_jax
 from alberta_data.environments.policies import (
     ConstantPolicy,
     EpsilonGreedyPolicy,
@@ -219,6 +223,33 @@ def test_a_function_is_its_own_policy_and_a_recorded_one_cannot_be_made():
     assert make_policy(policy, spaces.Discrete(2)) is policy
     with pytest.raises(UnavailableError, match=r"my\.module\.function"):
         make_policy("custom:my.module.function", spaces.Discrete(2))
+
+
+FORKED = """
+import os, signal, sys
+import jax.numpy as jnp
+jnp.arange(5).sum().block_until_ready()
+child = os.fork()
+if child:
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+signal.alarm(30)
+from gymnasium import spaces
+from alberta_data.environments.ahead import chain, chain_without_jax
+from alberta_data.environments.policies import RandomPolicy
+print(RandomPolicy(spaces.Discrete(5), 3).take(5000).sum(), flush=True)
+os._exit(0)
+"""
+
+
+def test_a_process_forked_after_jax_has_started_draws_the_same():
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert int(done.stdout) == RandomPolicy(spaces.Discrete(5), 3).take(5000).sum()
+
+
+def test_the_chain_without_jax_is_the_compiled_one():
+    words = np.array([123, 2**32 - 5], np.uint32)
+    assert np.array_equal(chain_without_jax(words, 50), chain(words, 50))
 
 
 def test_policies_touch_no_global_random_state():
