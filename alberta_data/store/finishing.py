@@ -44,13 +44,16 @@ def write_checkpoints(folder: Path, layouts: Iterable[ArrayLayout]) -> dict[str,
     if top.exists():
         remove_tree(top)
     files: dict[str, FileRecord] = {}
-    for path in sorted({parent for layout in layouts for parent in parents(layout.path)}):
+    groups = sorted({parent for layout in layouts for parent in parents(layout.path)})
+    for path in groups:
         disk.make_folder(folder / path)
-        files[f"{path}/{ROOT}"] = write_document(folder / path, GROUP_DOCUMENT)
     for layout in layouts:
         _fresh_folders(folder, layout)
         writer = RowWriter(folder, layout, hash_leaves=False, hash_files=True)
         files.update(_write(folder, writer, _states(folder, layout))[1])
+    # A group's document comes after everything in it, as its folder is synced then.
+    for path in groups:
+        files[f"{path}/{ROOT}"] = write_document(folder / path, GROUP_DOCUMENT)
     return files
 
 

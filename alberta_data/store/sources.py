@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
@@ -80,6 +81,7 @@ class FolderSource:
         self.name = str(path)
         # Files are found from this descriptor, so a dataset that is renamed or replaced meanwhile stays the same one.
         self._fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._close = weakref.finalize(self, os.close, self._fd)
 
     def list(self) -> Iterator[str]:
         """Yield the path of everything that is not a folder; links are yielded, not followed."""
@@ -113,12 +115,7 @@ class FolderSource:
 
     def close(self) -> None:
         """Let go of the folder."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-
-    def __del__(self) -> None:
-        self.close() if hasattr(self, "_fd") else None
+        self._close()
 
 
 def fill(fd: int, buffer: memoryview, start: int) -> int:

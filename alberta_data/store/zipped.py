@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import stat
 import struct
+import weakref
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,6 +39,7 @@ class ZipSource:
         self.path = Path(path)
         self.name = str(path)
         self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        self._close = weakref.finalize(self, os.close, self._fd)
         try:
             self._entries = _entries(self.path)
             self._prefix = _prefix(self.path, self._entries)
@@ -65,13 +67,7 @@ class ZipSource:
 
     def close(self) -> None:
         """Let go of the file."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-
-    def __del__(self) -> None:
-        if hasattr(self, "_fd"):
-            self.close()
+        self._close()
 
     def _entry(self, path: str) -> zipfile.ZipInfo:
         try:
