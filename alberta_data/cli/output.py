@@ -1,0 +1,108 @@
+"""What is printed: for people on stderr, for programs on stdout, escaped, whatever the terminal can take."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TextIO
+
+from alberta_data.errors import StorageError
+
+
+def be_tolerant() -> None:
+    """Let no character that a terminal lacks decide a result: such a one is printed as its escape."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, ValueError, OSError):
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+
+
+def escaped(text: object) -> str:
+    """Return the text with control, bidirectional and other invisible characters as escapes, on one line.
+
+    What lies in a dataset is a stranger's: it must not move the cursor, forge a line or turn text around.
+    """
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in str(text))
+
+
+def put(text: object) -> None:
+    """Print one line for programs, to stdout.
+
+    Raises:
+        StorageError: stdout cannot be written to; a closed pipe is no failure.
+    """
+    try:
+        _write(sys.stdout, f"{escaped(text)}\n")
+    except (OSError, ValueError) as err:
+        raise StorageError(f"the output cannot be written: {err}") from err
+
+
+def put_json(value: Any) -> None:
+    """Print a JSON value for programs, to stdout; numbers that JSON lacks are null."""
+    import json
+
+    for line in json.dumps(_plain(value), indent=2, allow_nan=False).splitlines():
+        put(line)
+
+
+def put_table(rows: Sequence[Sequence[str]], indent: str = "") -> None:
+    """Print rows with their columns aligned, the first row being the head."""
+    for line in table(rows, indent):
+        put(line)
+
+
+def say(text: object = "") -> None:
+    """Print one line for people, to stderr. That it cannot be printed changes nothing."""
+    with contextlib.suppress(OSError, ValueError):
+        _write(sys.stderr, f"{escaped(text)}\n")
+
+
+def table(rows: Sequence[Sequence[str]], indent: str = "") -> list[str]:
+    """Return the lines of a table whose columns are aligned, two spaces between."""
+    shown = [[escaped(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    return [
+        indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in shown
+    ]
+
+
+def can_show(text: str) -> bool:
+    """Say whether stdout has these characters."""
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def silence(stream: TextIO | None) -> None:
+    """Send what is still printed to nowhere: the reader at the other end of the pipe has left."""
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())  # type: ignore[union-attr]
+        os.close(nowhere)
+
+
+def _write(stream: TextIO | None, text: str) -> None:
+    if stream is None:  # closed by whoever started us
+        return
+    try:
+        stream.write(text)
+        stream.flush()
+    except BrokenPipeError:
+        silence(stream)
+
+
+def _plain(value: Any) -> Any:
+    """Return the value as JSON has it."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    return [_plain(item) for item in value] if isinstance(value, Iterable) else str(value)
