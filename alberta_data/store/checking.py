@@ -15,10 +15,10 @@ from itertools import islice
 import numpy as np
 
 from alberta_data.errors import DamagedDatasetError
-from alberta_data.store.chunks import check_size, damaged, read_chunk, read_exactly, read_file
+from alberta_data.store.chunks import check_size, read_chunk, read_exactly, read_file
 from alberta_data.store.codecs import crc32c
 from alberta_data.store.layout import ArrayLayout
-from alberta_data.store.leaves import check_tail
+from alberta_data.store.leaves import check_tail, leaf_damage
 from alberta_data.store.metadata import ROOT, FileRecord, Root
 from alberta_data.store.sources import Source
 
@@ -201,6 +201,7 @@ class _Run:
         check_size(self._source, layout.path, key, layout.most_file_bytes)
         buffer = np.empty(_PIECE, np.uint8)
         at, end, crc = 0, (stop - first) * layout.row_bytes, 0
+        leaves: list[_Found] = []
         while at < end:
             leaf_end = self._leaf_end(first + at // layout.row_bytes)
             piece = buffer[: min(_PIECE, end - at, (leaf_end - first) * layout.row_bytes - at)]
@@ -208,10 +209,12 @@ class _Run:
             self._hasher.update(piece)
             crc, at = crc32c(piece, crc), at + len(piece)
             if at == (leaf_end - first) * layout.row_bytes:
-                yield from self._close_leaf(leaf_end)
+                leaves.extend(self._close_leaf(leaf_end))
         tail = np.empty(layout.most_file_bytes - end, np.uint8)
         read_exactly(self._source, layout.path, key, tail, end)
+        # A chunk that is damaged by itself is told as that, not as the leaf that reaches into it.
         check_tail(layout, index, tail, crc)
+        yield from leaves
 
     def _packed(self, index: int, record: FileRecord) -> Iterator[_Found]:
         layout, (first, stop) = self._layout, self._rows(index)
@@ -232,10 +235,7 @@ class _Run:
         found, broken = self._hasher.hexdigest(), self._broken
         self._hasher, self._broken = hashlib.sha256(), False
         if not broken and found != self._leaves[index]:
-            first = index * layout.leaf_rows
-            key = layout.chunk_key(first // layout.chunk_rows)
-            said = f"rows from {first} on: expected SHA-256 {self._leaves[index]}, found {found}"
-            yield damaged(layout.path, key, said)
+            yield leaf_damage(layout, index * layout.leaf_rows, self._leaves[index], found)
 
     def _skip(self, index: int) -> None:
         """Go on behind a chunk that could not be read: the leaf that reaches over its end has no digest."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from alberta_data.errors import DamagedDatasetError
 from alberta_data.store.chunks import check_size, damaged, read_chunk, read_exactly, read_file
 from alberta_data.store.codecs import crc32c, crc_bytes
 from alberta_data.store.layout import CRC_BYTES, ArrayLayout
@@ -56,8 +57,15 @@ class LeafReader:
             leaf = into[(first - start) * layout.row_bytes :][: layout.leaf_rows * layout.row_bytes]
             expected, found = self._leaves[first // layout.leaf_rows], sha256_of(leaf)
             if found != expected:
-                key = layout.chunk_key(first // layout.chunk_rows)
-                raise damaged(self._name, key, f"rows from {first} on: expected SHA-256 {expected}, found {found}")
+                self._blame(first)
+                raise leaf_damage(layout, first, expected, found)
+
+    def _blame(self, first: int) -> None:
+        """Raise for the chunk that is damaged by itself, of those that hold the leaf of row `first`."""
+        layout = self.layout
+        last = min(first + layout.leaf_rows, layout.rows) - 1
+        for index in range(first // layout.chunk_rows, last // layout.chunk_rows + 1):
+            read_chunk(self._source, layout, index, self._files[layout.chunk_key(index)])
 
     def _read_part(self, index: int, row: int, into: np.ndarray) -> None:
         """Fill `into` from a chunk's row `row` on."""
@@ -89,6 +97,14 @@ class LeafReader:
         tail = np.empty(layout.most_file_bytes - end * layout.row_bytes, np.uint8)
         read_exactly(self._source, self._name, layout.chunk_key(index), tail, end * layout.row_bytes)
         check_tail(layout, index, tail, crc)
+
+
+def leaf_damage(layout: ArrayLayout, first: int, expected: str, found: str) -> DamagedDatasetError:
+    """Return the error for the leaf that begins with row `first`, at the chunk in which it begins."""
+    last = min(first + layout.leaf_rows, layout.rows) - 1
+    where, end = (layout.chunk_key(row // layout.chunk_rows) for row in (first, last))
+    rows = f"rows {first} to {last}" + (f", which end in chunk {end!r}" if end != where else "")
+    return damaged(layout.path, where, f"{rows}: expected SHA-256 {expected}, found {found}")
 
 
 def check_tail(layout: ArrayLayout, index: int, tail: np.ndarray, crc: int) -> None:

@@ -1,0 +1,275 @@
+"""T5, T6, T7: bits flipped, files cut, grown, gone, doubled or exchanged; all of it is seen, and named."""
+
+import os
+import random
+import shutil
+
+import numpy as np
+import pytest
+
+from alberta_data.errors import DamagedDatasetError, IncompleteDatasetError, RefusedError
+from alberta_data.store import open_store
+from alberta_data.store.metadata import Root
+from tests.store.damage import flip, found_by_verify, learn, overwrite, refused
+from tests.store.made import EVEN, LEAFY, PACKED, SMALL, TINY
+
+RECIPES = {"small": SMALL, "packed": PACKED, "leafy": LEAFY, "even": EVEN, "odd packed": LEAFY.but(codec="fast")}
+
+
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("originals")
+    for name, recipe in RECIPES.items():
+        recipe.write(folder / name)
+    return folder
+
+
+def chunks_of(path):
+    with open_store(path) as store:
+        layouts = store.root.layouts
+        return [(name, x.chunk_key(n)) for name, x in layouts.items() for n in range(x.chunks)]
+
+
+def flip_root(tmp_path, bits_of):
+    data = bytes(TINY.write(tmp_path / "d.zarr").to_bytes())
+    for byte in range(len(data)):
+        for bit in bits_of(byte):
+            changed = bytearray(data)
+            changed[byte] ^= 1 << bit
+            with pytest.raises((DamagedDatasetError, RefusedError)):
+                Root.from_bytes(bytes(changed))
+    return len(data)
+
+
+def test_no_byte_of_the_root_can_change_unseen(tmp_path):
+    assert flip_root(tmp_path, lambda byte: [byte % 8]) > 3000
+
+
+@pytest.mark.torture
+def test_no_bit_of_the_root_can_change_unseen(tmp_path):
+    assert flip_root(tmp_path, lambda byte: range(8)) > 3000
+
+
+def flip_documents(tmp_path, bits_of):
+    path = tmp_path / "d.zarr"
+    root = TINY.write(path)
+    documents = [name for name in root.files if name.endswith("zarr.json")]
+    for name in documents:
+        data = (path / name).read_bytes()
+        with open_store(path) as store:
+            for byte in range(len(data)):
+                for bit in bits_of(byte):
+                    overwrite(path / name, data)
+                    flip(path / name, byte, bit)
+                    assert [damage.chunk for damage in store.verify(workers=1).damages] == [name]
+            overwrite(path / name, data)
+    return len(documents)
+
+
+def test_no_byte_of_an_arrays_document_can_change_unseen(tmp_path):
+    assert flip_documents(tmp_path, lambda byte: [byte % 8]) > 5
+
+
+@pytest.mark.torture
+def test_no_bit_of_an_arrays_document_can_change_unseen(tmp_path):
+    assert flip_documents(tmp_path, lambda byte: range(8)) > 5
+
+
+def flip_chunks(originals, count, seed):
+    rng = random.Random(seed)
+    for _ in range(count):
+        path = originals / rng.choice(list(RECIPES))
+        array, key = rng.choice(chunks_of(path))
+        data = (path / key).read_bytes()
+        # The four bytes of CRC and the padding are as likely as all the rest.
+        byte = rng.choice((rng.randrange(len(data)), len(data) - 1 - rng.randrange(4), len(data) - 5))
+        flip(path / key, byte, rng.randrange(8))
+        found = found_by_verify(path)
+        assert (array, key) in found, (path, key, byte)
+        assert len(found) == 1
+        with open_store(path) as store:
+            if array in store.root.arrays and store.by_step(array):
+                with pytest.raises(DamagedDatasetError) as caught:
+                    learn(store)
+                assert (caught.value.array, caught.value.chunk) == (array, key)
+        overwrite(path / key, data)
+
+
+def test_no_bit_of_a_chunk_can_change_unseen(originals):
+    flip_chunks(originals, 300, seed=1)
+    assert all(not found_by_verify(originals / name) for name in RECIPES)
+
+
+@pytest.mark.torture
+def test_no_bit_of_many_in_chunks_can_change_unseen(originals):
+    flip_chunks(originals, 10_000, seed=2)
+    assert all(not found_by_verify(originals / name) for name in RECIPES)
+
+
+def put_in_its_place(path, how):
+    """Take a file away and put something else in its place."""
+    data = path.read_bytes()
+    if how in ("cut to 0", "cut to 1", "cut to 16", "cut by 1"):
+        size = {"cut to 0": 0, "cut to 1": 1, "cut to 16": 16, "cut by 1": len(data) - 1}[how]
+        overwrite(path, data[: min(size, len(data) - 1)])
+    elif how == "one more byte":
+        overwrite(path, data + b"\0")
+    elif how == "twice":
+        overwrite(path, data + data)
+    else:
+        path.unlink()
+    if how == "a folder":
+        path.mkdir()
+    elif how == "a dangling link":
+        path.symlink_to("nowhere")
+    elif how == "a link to itself":
+        path.symlink_to(path.name)
+    elif how == "a pipe":
+        os.mkfifo(path)
+
+
+HOWS = (
+    *("cut to 0", "cut to 1", "cut to 16", "cut by 1", "one more byte", "twice"),
+    *("gone", "a folder", "a dangling link", "a link to itself", "a pipe"),
+)
+
+
+def spoil_each_file(original, tmp_path):
+    with open_store(original) as store:
+        files = list(store.root.files)
+    for how in HOWS:
+        for name in files:
+            path = tmp_path / "d.zarr"
+            shutil.copytree(original, path)
+            put_in_its_place(path / name, how)
+            array = next((a for a in store.root.layouts if name.startswith(f"{a}/")), None)
+            assert found_by_verify(path) == {(array, name)}, (how, name)
+            assert found_by_verify(path, quick=True) == {(array, name)}, (how, name)
+            if array in store.root.arrays and store.by_step(array):
+                error = refused(path)
+                assert isinstance(error, DamagedDatasetError)
+                assert name in str(error)
+                assert "expected" in str(error)
+                assert "found" in str(error)
+            shutil.rmtree(path)
+    return len(files)
+
+
+def test_a_file_that_is_cut_grown_gone_or_something_else_is_named_with_what_was_expected(tmp_path, unsynced):
+    PACKED.but(steps=500).write(tmp_path / "original")
+    assert spoil_each_file(tmp_path / "original", tmp_path) > 8
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("name", ["small", "packed", "leafy", "even"])
+def test_files_of_any_dataset_that_are_not_as_written_are_named(name, originals, tmp_path):
+    assert spoil_each_file(originals / name, tmp_path) > 8
+
+
+def test_an_unreadable_file_is_damage(tmp_path, monkeypatch):
+    root = TINY.write(tmp_path / "d.zarr")
+    opened = os.open
+
+    def refusing(path, *arguments, **more):
+        if str(path).startswith("targets/c"):
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *arguments, **more)
+
+    monkeypatch.setattr(os, "open", refusing)
+    assert {key for _, key in found_by_verify(tmp_path / "d.zarr")} == {k for k in root.files if k.startswith("targets/c")}
+
+
+def test_a_failing_disk_is_no_damage(tmp_path, monkeypatch):
+    from alberta_data.errors import StorageError
+
+    TINY.write(tmp_path / "d.zarr")
+
+    def failing(*arguments):
+        raise OSError(5, "Input/output error")
+
+    with open_store(tmp_path / "d.zarr") as store:
+        monkeypatch.setattr(os, "preadv", failing)
+        with pytest.raises(StorageError, match="Input/output error"):
+            store.verify()
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_a_root_that_is_not_as_written_opens_nothing(how, tmp_path):
+    TINY.write(tmp_path / "d.zarr")
+    put_in_its_place(tmp_path / "d.zarr/zarr.json", how)
+    error = refused(tmp_path / "d.zarr")
+    assert isinstance(error, DamagedDatasetError | RefusedError | IncompleteDatasetError)
+
+
+def test_stray_files_are_listed_and_dot_files_are_notes_and_a_learner_ignores_both(tmp_path):
+    TINY.write(tmp_path / "d.zarr")
+    for name in ("observations/c/7", "notes.txt", "observations/.DS_Store", ".git"):
+        (tmp_path / "d.zarr" / name).mkdir(parents=True) if name.endswith(("7", "git")) else None
+    for name in ("observations/c/7/0", "notes.txt", "observations/.DS_Store", ".git/config"):
+        (tmp_path / "d.zarr" / name).write_bytes(b"x")
+    (tmp_path / "d.zarr/link").symlink_to("/")
+    with open_store(tmp_path / "d.zarr") as store:
+        report = store.verify()
+        assert report.strays == ["link", "notes.txt", "observations/c/7/0"]
+        assert report.notes == [".git/config", "observations/.DS_Store"]
+        assert not report.ok
+        assert not report.damages
+        assert learn(store) == TINY.steps
+
+
+def test_padding_that_is_not_the_fill_value_is_seen_even_under_a_right_crc(tmp_path):
+    from alberta_data.store.codecs import crc32c, crc_bytes
+
+    recipe = TINY.but(steps=15)
+    recipe.write(tmp_path / "d.zarr")
+    file = tmp_path / "d.zarr/rewards/c/1"
+    body = bytearray(file.read_bytes()[:-4])
+    body[-1] ^= 1
+    overwrite(file, bytes(body) + crc_bytes(crc32c(np.frombuffer(body, np.uint8))))
+    assert found_by_verify(tmp_path / "d.zarr") == {("rewards", "rewards/c/1")}
+
+
+def swap_chunks(originals, tmp_path, count, seed):
+    rng = random.Random(seed)
+    others = {}
+    for name, recipe in RECIPES.items():
+        others[name] = tmp_path / f"other {name}"
+        recipe.but(seed=9).write(others[name])
+    for number in range(count):
+        name = rng.choice(list(RECIPES))
+        path = originals / name
+        chunks = chunks_of(path)
+        array, key = rng.choice(chunks)
+        alike = [other for same, other in chunks if same == array and other != key]
+        before = (path / key).read_bytes()
+        if number % 3 == 0 or not alike:
+            overwrite(path / key, (others[name] / key).read_bytes())
+            expected = {(array, key)}
+        else:
+            other = rng.choice(alike)
+            theirs = (path / other).read_bytes()
+            overwrite(path / key, theirs)
+            expected = {(array, key)}
+            if number % 3 == 1:
+                overwrite(path / other, before)
+                expected |= {(array, other)}
+        found = found_by_verify(path)
+        # A leaf that reaches over several chunks is told once, at the chunk where it begins.
+        assert found
+        assert {array for array, _ in found} == {array}
+        assert found == expected or name in ("small", "leafy")
+        if (path / key).read_bytes() != before:
+            overwrite(path / key, before)
+        if number % 3 == 1 and alike:
+            overwrite(path / other, theirs)
+
+
+def test_a_chunk_from_elsewhere_in_the_dataset_or_from_another_is_seen(originals, tmp_path):
+    swap_chunks(originals, tmp_path, 50, seed=1)
+    assert all(not found_by_verify(originals / name) for name in RECIPES)
+
+
+@pytest.mark.torture
+def test_no_chunk_of_many_from_elsewhere_passes(originals, tmp_path):
+    swap_chunks(originals, tmp_path, 1000, seed=2)
+    assert all(not found_by_verify(originals / name) for name in RECIPES)
