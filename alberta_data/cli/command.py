@@ -19,6 +19,14 @@ from alberta_data.errors import AlbertaDataError
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _PYTHON_NAME = re.compile(r"(?<![\w/.'\"-])[a-z]+(?:_[a-z]+)+(?![\w/.'\"(=-])")
 
+# What the library calls by another name than the option: its whole words, and those that begin a message.
+_ALIASES = {
+    "path": "--output",
+    "env_args": "--env-arg",
+    "wrappers": "--wrapper",
+    "include_action_in_features": "--include-action",
+}
+
 _debug = inspect.Parameter(
     "debug",
     inspect.Parameter.KEYWORD_ONLY,
@@ -68,6 +76,7 @@ def _from_text(function: Callable[..., int | None]) -> Callable[..., int | None]
     """Return the function as typer sees it: every option that is read by us is a text, and `--debug` is there."""
     parameters = inspect.signature(function, eval_str=True).parameters.values()
     flags = {parameter.name: _flag(parameter) for parameter in parameters}
+    flags |= {word: flag for word, flag in _ALIASES.items() if flag in flags.values()}
     readers = {parameter.name: reader for parameter in parameters if (reader := _reader(parameter)) is not None}
 
     def run(**values: Any) -> int | None:

@@ -120,8 +120,8 @@ def with_commas(number: int) -> str:
 def short(number: float) -> str:
     """Return a count in at most four characters and a letter: `1.2M`."""
     for letter, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if number >= size:
-            return f"{number / size:.3g}{letter}" if number < 999.5 * size else f"{number / size:.0f}{letter}"
+        if number >= 0.9995 * size:
+            return f"{number / size:.3g}{letter}" if number < 999.5e9 else f"{number / size:.0f}{letter}"
     return f"{number:.3g}"
 
 

@@ -15,7 +15,7 @@ from alberta_data.cli.options import Json
 
 @command("alberta-data streams", "alberta-data streams abrupt")
 def streams(
-    name: Annotated[str | None, typer.Argument(metavar="[STREAM]", help="one of them", show_default=False)] = None,
+    name: Annotated[str | None, typer.Argument(metavar="STREAM", help="one of them", show_default=False)] = None,
     as_json: Json = False,
 ) -> None:
     """The streams there are; of one, its parameters, formula and paper."""

@@ -15,5 +15,15 @@ class Row(NamedTuple):
 COMMANDS: dict[str, Row] = {
     "streams": Row("streams:streams", "The streams there are; of one, its parameters, formula and paper."),
     "generate": Row("generate:generate", "Generate a stream or an environment into a frozen dataset."),
+    "show": Row("show:show", "A dataset: what it holds, what it follows from, what it was made with."),
+    "list": Row("listing:list_", "The datasets of a folder, the unfinished ones with the command that goes on."),
+    "verify": Row("verify:verify", "Check every byte of a dataset against its id."),
+    "reproduce": Row(
+        "reproduce:reproduce", "Make a dataset again from its spec and compare bit by bit, or make a recipe's."
+    ),
+    "diff": Row("diff:diff", "In what two datasets differ: spec, what they were made with, content."),
+    "extend": Row("extend:extend", "A longer dataset that begins with this one, which stays."),
+    "annotate": Row("annotate:annotate", "Title, licence, citation and so on of a dataset; its id stays."),
+    "delete": Row("delete:delete", "Remove a dataset, finished or not; nothing that is not ours ever."),
     "env": Row("env:env", "Versions and settings that can change a bit."),
 }
