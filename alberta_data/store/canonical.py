@@ -93,10 +93,11 @@ def _constant(text: str) -> Any:
 
 
 def _check_depth(value: Any) -> None:
-    level, depth = [value], 0
+    level = [value] if isinstance(value, dict | list | tuple) else []
+    depth = 0
     while level:
         depth += 1
-        if depth > MAX_DEPTH + 1:
+        if depth > MAX_DEPTH:
             raise ArgumentError(f"JSON must be nested at most {MAX_DEPTH} deep, got more")
         inner: list[Any] = []
         for item in level:

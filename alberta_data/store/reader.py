@@ -224,7 +224,7 @@ def _check_finished(path: Path) -> None:
     if path.name.endswith(".partial") or (path / JOURNAL).exists():
         raise IncompleteDatasetError(f"{path} is not finished: the command that began it goes on with it")
     if not os.path.lexists(path / ROOT):
-        if any((path / name / ROOT).exists() or (path / name / "c").exists() for name in os.listdir(path)):
+        if any((path / name / "c").is_dir() for name in os.listdir(path)):
             raise IncompleteDatasetError(f"{path} has no {ROOT}: it was not finished, or its root is lost")
         raise ArgumentError(f"there must be a dataset at the path given, got another folder at {path}")
 

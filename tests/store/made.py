@@ -56,7 +56,7 @@ class Recipe:
         mixed = (at + np.uint64(1 + self.seed + zlib.crc32(array.name.encode()))) * np.uint64(0x9E3779B97F4A7C15)
         mixed ^= mixed >> np.uint64(29)
         if np.dtype(array.dtype).kind == "f":
-            mixed = mixed >> np.uint64(44)
+            mixed = mixed >> np.uint64(54 if array.dtype == "float16" else 44)
         return mixed.astype(array.dtype).reshape(stop - start, *array.row_shape)
 
     def final(self, start, stop):

@@ -1,0 +1,339 @@
+"""A dataset at an address, read in place: http(s), s3, gs, az, hf.
+
+Files come whole, several ahead, and each is checked by itself (size, digest or CRC, the leaves in it) before it is kept
+or handed on; the reader then checks every leaf, as everywhere. A request that fails is tried again, and in the end is a
+`StorageError` with the address and the status, never a file that is missing.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+
+from alberta_data.errors import ArgumentError, DamagedDatasetError, RefusedError
+from alberta_data.store import canonical
+from alberta_data.store.buckets import NEEDS, Bucket
+from alberta_data.store.cache import MOST_BYTES, Cache
+from alberta_data.store.metadata import ROOT, Root
+from alberta_data.store.parts import Part, check_part, part_of
+from alberta_data.store.sources import FolderSource, MissingFileError, Source
+from alberta_data.store.web import AddressError, Web, shown
+
+T = TypeVar("T")
+
+SCHEMES = ("file", "http", "https", *NEEDS)
+# Waits between tries; a request that was understood and denied is tried again only a little.
+WAITS = (0.2, 0.5, 1.0, 2.0)
+_DENIED_WAITS = (0.1, 0.3)
+_AHEAD, _MOST_AHEAD_BYTES, _MOST_HELD_BYTES = 2, 64 * 2**20, 256 * 2**20
+_WORKERS = 4
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+
+
+class Transport(Protocol):
+    """What brings files from an address."""
+
+    name: str
+
+    def open(self, path: str, start: int = 0) -> Any:
+        """Ask for a file."""
+        ...
+
+    def close(self) -> None:
+        """Close the connections."""
+        ...
+
+
+def is_address(text: Any) -> bool:
+    """Say whether a text is an address and not a path: `scheme:/…`, or a chain of such."""
+    return isinstance(text, str) and (_ADDRESS.match(text) is not None or "::" in text)
+
+
+def check_address(url: str) -> str:
+    """Check that an address is of a known scheme, and return the scheme.
+
+    Raises:
+        RefusedError: a chain of addresses.
+        ArgumentError: another scheme, or no address.
+    """
+    if "::" in url.partition("?")[0] and not re.match(r"https?://(\S*@)?\[", url):
+        raise RefusedError("an address must be one address, got a chain of several with '::': refused")
+    scheme = url.partition(":")[0].lower()
+    if scheme not in SCHEMES or not url[len(scheme) :].startswith("://"):
+        raise ArgumentError(f"an address must begin with one of {', '.join(SCHEMES)} and '://', got {scheme!r:.40}")
+    return scheme
+
+
+def local_path(url: str) -> Path | None:
+    """Return the path that a `file://` address names, or None of another address.
+
+    Raises:
+        ArgumentError: it names another machine.
+    """
+    if check_address(url) != "file":
+        return None
+    parts = urlsplit(url)
+    if parts.netloc not in ("", "localhost"):
+        raise ArgumentError("a file:// address must name a file of this machine, got another machine's")
+    return Path(unquote(parts.path))
+
+
+def transport(
+    url: str, *, timeout: float = 30.0, any_redirect: bool = False, options: Mapping[str, Any] | None = None
+) -> Transport:
+    """Return what brings files from an address; nothing is asked yet.
+
+    Raises:
+        ArgumentError: the address has another form.
+        UnavailableError: the package that its scheme needs is not installed.
+    """
+    scheme = check_address(url)
+    if scheme in NEEDS:
+        return Bucket(url, options)
+    return Web(url, timeout=timeout, any_redirect=any_redirect)
+
+
+def check_id(text: str | None) -> str | None:
+    """Return an id given by a person, or None.
+
+    Raises:
+        ArgumentError: not all 64 digits.
+    """
+    if text is None:
+        return None
+    if not re.fullmatch(r"[0-9a-f]{64}", text.lower()):
+        raise ArgumentError(f"id must be 64 hex digits, got {len(text)} characters: across a network only all 64 count")
+    return text.lower()
+
+
+class AddressSource:
+    """The files of a dataset at an address.
+
+    Args:
+        url: of the dataset's folder; see `SCHEMES`.
+        id: the id that it must have, all 64 digits.
+        cache_dir: where files are kept; None for nowhere.
+        cache_bytes: how much at most.
+        timeout: seconds without a byte after which a server counts as silent.
+        any_redirect: follow redirects to another scheme and into the local network too.
+        options: passed to fsspec; stored nowhere.
+        waits: seconds between tries.
+
+    Attributes:
+        root: the dataset's, checked.
+
+    Raises:
+        ArgumentError: no usable address.
+        RefusedError: another id, not a dataset of ours, or an address or a redirect that is not followed.
+        DamagedDatasetError: the root is not what was written.
+        StorageError: no answer, or no dataset there.
+        UnavailableError: the package that its scheme needs is not installed.
+    """
+
+    local = False
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        id: str | None = None,
+        cache_dir: Path | str | None = None,
+        cache_bytes: int = MOST_BYTES,
+        timeout: float = 30.0,
+        any_redirect: bool = False,
+        options: Mapping[str, Any] | None = None,
+        waits: tuple[float, ...] = WAITS,
+    ):
+        wanted = check_id(id)
+        self._transport = transport(url, timeout=timeout, any_redirect=any_redirect, options=options)
+        self.name, self._waits = self._transport.name, waits
+        self._cache = None if cache_dir is None else Cache(cache_dir, cache_bytes)
+        self._lock = threading.Lock()
+        self._coming: OrderedDict[str, Future[np.ndarray]] = OrderedDict()
+        self._pool: ThreadPoolExecutor | None = None
+        try:
+            self.root_bytes = self.retrying(self._get_root)
+            self.root = Root.from_bytes(self.root_bytes)
+            if wanted is not None and self.root.id != wanted:
+                raise RefusedError(f"{self.name} must have the id {wanted}, got {self.root.id}: not the one you named")
+        except BaseException:
+            self.close()
+            raise
+
+    def list(self) -> Iterator[str]:
+        """Yield the path of every file: of a web server, which cannot be asked, those that the root names."""
+        if isinstance(self._transport, Bucket):
+            yield from self._transport.list()
+        else:
+            yield from (ROOT, *self.root.files)
+
+    def size(self, path: str) -> int:
+        """Return the size of a file in bytes: that of one that has come and been checked."""
+        return len(self.root_bytes) if path == ROOT else len(self._file(path))
+
+    def readinto(self, path: str, buffer: memoryview, start: int = 0) -> int:
+        """Fill `buffer` with the bytes from `start` on, and return how many there were."""
+        data = np.frombuffer(self.root_bytes, np.uint8) if path == ROOT else self._file(path)
+        part = data[start : start + len(buffer)]
+        buffer[: len(part)] = part.data
+        return len(part)
+
+    def open(self, path: str) -> Any:
+        """Return a file to be read from its first byte to its last, as it comes, unchecked."""
+        return self._open(path)
+
+    def retrying(self, work: Callable[[], T]) -> T:
+        """Return what `work` does, tried again where the network failed or what came is damaged.
+
+        Raises:
+            StorageError: the network still fails.
+            DamagedDatasetError: what comes is still damaged.
+        """
+        tries = 0
+        while True:
+            try:
+                return work()
+            except (AddressError, DamagedDatasetError) as err:
+                status, asked = getattr(err, "status", None), getattr(err, "wait", 0.0)
+                denied = status is not None and 400 <= status < 500 and status not in (408, 425, 429)
+                waits = _DENIED_WAITS[: len(self._waits)] if denied else self._waits
+                if tries >= len(waits):
+                    raise
+                time.sleep(max(waits[tries], min(asked, 10.0)))
+                tries += 1
+
+    def close(self) -> None:
+        """Let go of the connections and of what is in memory."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+            self._coming.clear()
+        if pool is not None:
+            pool.shutdown(wait=False, cancel_futures=True)
+        self._transport.close()
+
+    def _get_root(self) -> bytes:
+        with self._open(ROOT) as answer:
+            data = _all(answer, canonical.MAX_BYTES + 1)
+        where = f"{self.name}/{ROOT}"
+        if not data:
+            raise AddressError(f"{where} answered with no bytes; check the address")
+        if not data.lstrip().startswith(b"{") or answer.kind == "text/html":
+            raise AddressError(
+                f"{where} answered with {answer.kind or 'something'} that is no dataset; check the address"
+            )
+        return data
+
+    def _open(self, path: str) -> Any:
+        return self._transport.open(path)
+
+    def _file(self, path: str) -> np.ndarray:
+        """Return a file's bytes, from memory, the cache or the address, and let those after it come."""
+        part = part_of(self.root, path)
+        if part is None:
+            raise MissingFileError("no file")
+        wanted = self._ask(part)
+        for following in self._following(part):
+            self._ask(following)
+        try:
+            return wanted.result()
+        except BaseException:
+            with self._lock:
+                if self._coming.get(path) is wanted:
+                    del self._coming[path]
+            raise
+
+    def _following(self, part: Part) -> Iterator[Part]:
+        layout = part.layout
+        if layout is None or layout.most_file_bytes > _MOST_AHEAD_BYTES:
+            return
+        for index in range(part.index + 1, min(part.index + 1 + _AHEAD, layout.chunks)):
+            key = layout.chunk_key(index)
+            yield Part(key, self.root.files[key], layout, index)
+
+    def _ask(self, part: Part) -> Future[np.ndarray]:
+        with self._lock:
+            known = self._coming.get(part.path)
+            if known is not None and not (known.done() and known.exception() is not None):
+                self._coming.move_to_end(part.path)
+                return known
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(_WORKERS, "alberta-data address")
+            self._coming[part.path] = future = self._pool.submit(self._get, part)
+            self._let_go()
+            return future
+
+    def _let_go(self) -> None:
+        """Forget the files used longest ago where there are too many in memory."""
+        held = sum(self.root.files[path].size for path in self._coming)
+        while held > _MOST_HELD_BYTES and len(self._coming) > 2 * (1 + _AHEAD):
+            path, _ = self._coming.popitem(last=False)
+            held -= self.root.files[path].size
+
+    def _get(self, part: Part) -> np.ndarray:
+        kept = self._cache.get(self.root.id, part) if self._cache is not None else None
+        if kept is not None:
+            return kept
+        data = self.retrying(lambda: self._download(part))
+        if self._cache is not None:
+            self._cache.put(self.root.id, part, data)
+        return data
+
+    def _download(self, part: Part) -> np.ndarray:
+        with self._open(part.path) as answer:
+            size = part.record.size
+            if answer.size is not None and answer.size != size:
+                raise wrong_size(self.name, part, str(answer.size), answer.kind)
+            data = np.empty(size, np.uint8)
+            done = 0
+            while done < size and (got := answer.readinto(data[done:].data)):
+                done += got
+            if done < size or answer.readinto(bytearray(1)):
+                raise wrong_size(self.name, part, str(done) if done < size else f"more than {size}", answer.kind)
+        check_part(self.root, part, data)
+        return data
+
+
+def wrong_size(name: str, part: Part, found: str, kind: str) -> AddressError:
+    """Return the error for an answer that cannot be the file asked for."""
+    kind = f" of {kind}" if re.fullmatch(r"[a-z0-9.+-]{1,40}/[a-z0-9.+-]{1,40}", kind) else ""
+    where = f"{name}/{part.path}"
+    return AddressError(
+        f"{where} answered 200 with {found} bytes{kind}, expected {part.record.size}; try again later", status=200
+    )
+
+
+def open_address(url: str, **settings: Any) -> Source:
+    """Return the source of a dataset at an address; a `file://` one is a folder here. See `AddressSource`."""
+    path = local_path(url)
+    return AddressSource(url, **settings) if path is None else FolderSource(path)
+
+
+def _all(answer: Any, most: int) -> bytes:
+    data, piece = bytearray(), memoryview(bytearray(2**18))
+    while len(data) < most and (got := answer.readinto(piece[: most - len(data)])):
+        data += piece[:got]
+    return bytes(data)
+
+
+__all__ = [
+    "SCHEMES",
+    "AddressError",
+    "AddressSource",
+    "check_address",
+    "check_id",
+    "is_address",
+    "local_path",
+    "open_address",
+    "shown",
+    "transport",
+    "wrong_size",
+]

@@ -1,0 +1,110 @@
+"""Files of datasets elsewhere, kept on this machine: checked when they come in and when they go out, oldest out first.
+
+A file is kept under a digest of what it is, so neither an address nor a secret stands in the cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from alberta_data.errors import DamagedDatasetError
+from alberta_data.store import disk
+from alberta_data.store.parts import Part, check_quickly
+from alberta_data.store.sources import fill
+
+MOST_BYTES = 10 * 10**9
+_SUFFIX, _WRITING = ".part", ".writing"
+
+
+class Cache:
+    """A folder of files, at most so many bytes.
+
+    A disk that fails or is full is no error here: the file is then simply not kept.
+
+    Args:
+        folder: where they lie; it is made.
+        most_bytes: those used longest ago go when there are more.
+    """
+
+    def __init__(self, folder: Path | str, most_bytes: int = MOST_BYTES):
+        self.folder, self.most_bytes = Path(folder), most_bytes
+        self._lock = threading.Lock()
+        self._size: int | None = None
+
+    def get(self, dataset_id: str, part: Part) -> np.ndarray | None:
+        """Return a file's bytes, or None where it is not kept or is not what it was."""
+        path = self._path(dataset_id, part)
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            data = np.empty(part.record.size, np.uint8)
+            if os.fstat(fd).st_size == len(data) and fill(fd, data.data, 0) == len(data):
+                check_quickly(part, data)
+                with suppress(OSError):
+                    os.utime(path)
+                return data
+        except (OSError, DamagedDatasetError):
+            pass
+        finally:
+            os.close(fd)
+        self.forget(dataset_id, part)
+        return None
+
+    def put(self, dataset_id: str, part: Part, data: np.ndarray) -> None:
+        """Keep a file's bytes, which have been checked."""
+        if len(data) > self.most_bytes // 2:
+            return
+        path = self._path(dataset_id, part)
+        writing = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}{_WRITING}")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._make_room(len(data))
+            disk.unlink(writing)
+            fd = disk.create(writing)
+            try:
+                disk.write_all(fd, data, 0)
+            finally:
+                disk.close(fd)
+            disk.rename(writing, path)
+        except OSError:
+            with suppress(OSError):
+                disk.unlink(writing)
+
+    def forget(self, dataset_id: str, part: Part) -> None:
+        """Remove a file."""
+        with suppress(OSError):
+            disk.unlink(self._path(dataset_id, part))
+
+    def _path(self, dataset_id: str, part: Part) -> Path:
+        text = f"{dataset_id}\0{part.path}\0{part.record.size}\0{part.record.sha256 or ''}"
+        return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()}{_SUFFIX}"
+
+    def _make_room(self, size: int) -> None:
+        with self._lock:
+            if self._size is None or self._size + size > self.most_bytes:
+                kept = self._kept()
+                self._size = sum(bytes_ for _, bytes_, _ in kept)
+                for _, bytes_, path in sorted(kept, key=lambda entry: entry[0]):
+                    if self._size + size <= self.most_bytes:
+                        break
+                    disk.unlink(path)
+                    self._size -= bytes_
+            self._size += size
+
+    def _kept(self) -> list[tuple[float, int, Path]]:
+        """Return time of last use, size and path of every file; other files in the folder are not ours."""
+        kept = []
+        for entry in os.scandir(self.folder):
+            with suppress(OSError):
+                if entry.name.endswith((_SUFFIX, _WRITING)) and entry.is_file(follow_symlinks=False):
+                    found = entry.stat(follow_symlinks=False)
+                    kept.append((found.st_mtime, found.st_size, Path(entry.path)))
+        return kept
