@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from alberta_data import keys
 from alberta_data.errors import ArgumentError
+from alberta_data.exact import exp_fused
 from alberta_data.streams import linear
 from alberta_data.streams.base import Stream
 from alberta_data.streams.parameters import parameter
@@ -33,8 +34,8 @@ class DynamicScaleShiftStream(Stream):
     feature_dim: int = parameter("features of an observation", minimum=1, cli_default=20)
     scale_change_interval: int = parameter("steps between changes of the scales", 2000, minimum=1)
     weight_change_interval: int = parameter("steps between changes of the weights", 1000, minimum=1)
-    min_scale: float = parameter("smallest scale", 0.01, above=0)
-    max_scale: float = parameter("largest scale", 100.0, above=0)
+    min_scale: float = parameter("smallest scale", 0.01, minimum=1e-37)
+    max_scale: float = parameter("largest scale", 100.0, maximum=1e37)
     noise_std: float = parameter("standard deviation of the target's noise", 0.1, minimum=0)
 
     name = "dynamic-scale-shift"
@@ -56,9 +57,7 @@ class DynamicScaleShiftStream(Stream):
         return DynamicScaleShiftState(keys.split(key, 0), weights, self._scales(keys.split(key, 2)))
 
     def _scales(self, key: keys.Words) -> Any:
-        import jax.numpy as jnp
-
-        return jnp.exp(keys.uniform(key, self.feature_dim, math.log(self.min_scale), math.log(self.max_scale)))
+        return exp_fused(keys.uniform(key, self.feature_dim, math.log(self.min_scale), math.log(self.max_scale)))
 
     def draw(self, key: keys.Words) -> linear.Drawn:
         """Promise features and noise."""

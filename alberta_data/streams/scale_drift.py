@@ -9,7 +9,7 @@ import numpy as np
 
 from alberta_data import keys
 from alberta_data.errors import ArgumentError
-from alberta_data.exact import seal
+from alberta_data.exact import exp, seal
 from alberta_data.streams import linear
 from alberta_data.streams.base import Stream
 from alberta_data.streams.parameters import parameter
@@ -44,8 +44,8 @@ class ScaleDriftStream(Stream):
     feature_dim: int = parameter("features of an observation", minimum=1, cli_default=20)
     weight_drift_rate: float = parameter("standard deviation of a weight's step", 0.001, minimum=0)
     scale_drift_rate: float = parameter("standard deviation of a log-scale's step", 0.01, minimum=0)
-    min_log_scale: float = parameter("lower wall of the log-scales", -4.0)
-    max_log_scale: float = parameter("upper wall of the log-scales", 4.0)
+    min_log_scale: float = parameter("lower wall of the log-scales", -4.0, minimum=-80)
+    max_log_scale: float = parameter("upper wall of the log-scales", 4.0, maximum=80)
     noise_std: float = parameter("standard deviation of the target's noise", 0.1, minimum=0)
 
     name = "scale-drift"
@@ -91,7 +91,5 @@ class ScaleDriftStream(Stream):
 
     def emit(self, seen: Any, drawn: Any, zero: Any) -> tuple[Any, Any]:
         """Return z·exp(l) and w·z + noise."""
-        import jax.numpy as jnp
-
-        observations = drawn.features * jnp.exp(seen["log_scales"])
+        observations = drawn.features * exp(seen["log_scales"], zero)
         return observations, linear.target(seen["true_weights"], drawn.features, drawn.noise, zero)
