@@ -43,8 +43,9 @@ class Progress:
 
     def __call__(self, done: int, total: int) -> None:
         """Take note of the steps done; what cannot be shown changes nothing."""
+        now = time.monotonic()
         if self._first is None:
-            self._first, self._began = done, time.monotonic()
+            self._first, self._began = done, now
             if self._announcement and not self._quiet:
                 output.say(self._announcement)
         self.done = done
@@ -53,8 +54,8 @@ class Progress:
         if self._on_terminal():
             with contextlib.suppress(OSError, ValueError):
                 self._draw(done, total)
-        elif time.monotonic() - self._told >= INTERVAL:
-            self._told = time.monotonic()
+        elif now - self._told >= INTERVAL:
+            self._told = now
             output.say(self.line(done, total))
 
     @property
@@ -66,7 +67,7 @@ class Progress:
 
     def line(self, done: int, total: int) -> str:
         """Return the plain line."""
-        words = f"{self._what}: {self._amount(done)} of {self._amount(total)}"
+        words = f"{self._what}: {self._amount(done).removesuffix(' steps')} of {self._amount(total)}"
         if self.rate:
             left = numbers.duration((total - done) / self.rate)
             words += f", {self._amount(self.rate, numbers.short)}/s, {left} left"

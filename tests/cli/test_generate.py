@@ -215,9 +215,7 @@ def test_an_environment_that_would_import_a_module_is_refused(cli: Cli, here: Pa
     assert [path.name for path in here.iterdir()] == ["canary.py"]
 
 
-def test_the_data_folder_is_the_option_or_the_variable_or_datasets(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_data_folder_is_the_option_or_the_variable_or_datasets(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cli("generate", "abrupt", "--steps", "10", "-q").out == "datasets/abrupt-d20-10-s0.zarr\n"
     monkeypatch.setenv("ALBERTA_DATA_DIR", "elsewhere")
     assert cli("generate", "abrupt", "--steps", "10", "-q").out == "elsewhere/abrupt-d20-10-s0.zarr\n"

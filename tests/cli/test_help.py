@@ -25,7 +25,9 @@ def test_every_help_ends_with_its_examples(words: str, cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("words", [words for words, command in ALL.items() if not hasattr(command, "rows")])
-def test_the_examples_of_every_command_run(words: str, cli: Cli, dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_of_every_command_run(
+    words: str, cli: Cli, dataset: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if words.endswith("delete"):
         cli("extend", dataset, "--steps", "2e5", "-q")
     for example in ALL[words].examples:

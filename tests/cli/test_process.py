@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -35,21 +36,25 @@ def test_reading_commands_and_every_help_start_no_jax(frozen: Path) -> None:
     calls = [[*each, "--help"] for each in words]
     calls += [["streams"], ["streams", "sutton1"], ["list"], ["show", NAME], ["verify", NAME], ["diff", NAME, NAME]]
     code = NO_JAX.format(words=calls, forbidden=["jax", "jaxlib", "gymnasium", "zarr", "rich"])
-    ran = subprocess.run([sys.executable, "-c", code], cwd=frozen, capture_output=True, text=True, timeout=60, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=frozen, capture_output=True, text=True, timeout=60, check=False
+    )
     assert ran.returncode == 0, ran.stderr
 
 
 def test_plain_help_loads_nothing_that_is_slow(here: Path) -> None:
     slow = ["numpy", "json", "decimal", "pydantic", "tqdm", "alberta_data.streams.registry"]
     code = NO_JAX.format(words=[["--help"]], forbidden=slow)
-    ran = subprocess.run([sys.executable, "-c", code], cwd=here, capture_output=True, text=True, timeout=60, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=here, capture_output=True, text=True, timeout=60, check=False
+    )
     assert ran.returncode == 0, ran.stderr
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-8"])
 def test_the_terminals_characters_decide_nothing(encoding: str, frozen: Path) -> None:
     for words in (("show", NAME), ("generate", "abrupt", "--help"), ("streams",), ("show", "Ω\x1b")):
-        ran = process(*words, cwd=frozen, env={"PYTHONIOENCODING": encoding}, encoding=encoding)
+        ran = process(*words, cwd=frozen, env={"PYTHONIOENCODING": encoding}, encoding=encoding, errors="replace")
         assert ran.returncode == (2 if "Ω\x1b" in words else 0), ran.stderr
         assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", ran.stdout + ran.stderr)
 
@@ -65,7 +70,9 @@ def test_a_closed_pipe_ends_it_with_0(words: tuple[str, ...], frozen: Path) -> N
 
 def test_a_full_disk_under_stdout_is_told(frozen: Path) -> None:
     with open("/dev/full", "w") as full:
-        ran = subprocess.run(command("show", NAME), cwd=frozen, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        ran = subprocess.run(
+            command("show", NAME), cwd=frozen, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
     assert ran.returncode == 6
     assert "No space left" in ran.stderr
 
@@ -86,9 +93,9 @@ def test_what_the_environment_says_of_jax_changes_no_bit(frozen: Path, here: Pat
     }  # fmt: skip
     ran = process("generate", "abrupt", "--steps", "1e5", "-q", cwd=here, env=variables)
     assert (ran.returncode, ran.stderr) == (0, "")
-    with library.open_dataset(here / ran.stdout.strip()) as a:
-        with library.open_dataset(frozen / "datasets" / f"{NAME}.zarr") as b:
-            assert a.id == b.id
+    frozen_ = frozen / "datasets" / f"{NAME}.zarr"
+    with library.open_dataset(here / ran.stdout.strip()) as a, library.open_dataset(frozen_) as b:
+        assert a.id == b.id
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -140,13 +147,13 @@ def test_without_a_terminal_progress_is_plain_lines_now_and_then(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = iter(range(0, 1000, 4))
-    monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
     with progress.Progress("generate") as shown:
-        for done in range(0, 10_000_001, 1_000_000):
+        for done in range(0, 10_000_001, 500_000):
             shown(done, 10_000_000)
     lines = capsys.readouterr().err.splitlines()
-    assert 2 < len(lines) < 10
-    pattern = r"generate: [\d,]+ steps of 10,000,000 steps, [\d.]+k? steps/s, .* left"
+    assert 5 < len(lines) < 20
+    pattern = r"generate: [\d,]+ of 10,000,000 steps, [\d.]+k? steps/s, .* left"
     assert all(re.fullmatch(pattern, line) for line in lines), lines
 
 
@@ -157,7 +164,7 @@ def test_quiet_shows_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: py
     assert capsys.readouterr().err == ""
     with progress.Progress("generate", announcement="begins") as shown:
         shown(1, 2)
-    assert capsys.readouterr().err.startswith("begins\ngenerate: 1 steps of 2 steps")
+    assert capsys.readouterr().err.startswith("begins\ngenerate: 1 of 2 steps")
 
 
 def test_on_a_terminal_there_is_a_bar_and_stdout_stays_clean(here: Path) -> None:
