@@ -130,6 +130,11 @@ class Fold:
         return found
 
     @property
+    def groups(self) -> list[list[int]]:
+        """The members' places, group by group."""
+        return [list(group.members) for group in self._groups]
+
+    @property
     def stopped(self) -> dict[int, int]:
         """Members that left the finite numbers → index of the first step after which they had."""
         return {member: step for group in self._groups for member, step in sorted(group.stopped.items())}

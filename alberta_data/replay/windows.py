@@ -5,10 +5,12 @@ No bit depends on how the steps arrive: a window is summed in pieces of its own,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
+
+from alberta_data.errors import ArgumentError
 
 PIECE = 1 << 12
 
@@ -102,9 +104,34 @@ class WindowFold:
             self._done.append((total, low.min(axis=0), high.max(axis=0)))
             self._pieces = []
 
+    def checkpoint(self) -> dict[str, np.ndarray]:
+        """Return all that is needed to go on, as named arrays."""
+        arrays = {"position": np.array([self._position, self._piece_start], np.int64)}
+        for kind, rows in (("done", self._done), ("piece", self._pieces)):
+            if rows:
+                parts = (np.stack(part) for part in zip(*rows, strict=True))
+                arrays |= {f"{kind}/{name}": part for name, part in zip(("sum", "min", "max"), parts, strict=True)}
+        if self._waiting:
+            arrays["waiting"] = np.concatenate(self._waiting)
+        return arrays
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Go on from a checkpoint of the same windows."""
+        self._position, self._piece_start = map(int, arrays["position"])
+        found = [
+            list(zip(*(arrays[f"{kind}/{name}"] for name in ("sum", "min", "max")), strict=True))
+            if f"{kind}/sum" in arrays
+            else []
+            for kind in ("done", "piece")
+        ]
+        self._done, self._pieces = found
+        self._waiting = [arrays["waiting"]] if "waiting" in arrays else []
+
     def curves(self) -> Curves:
         """Return the windows that are whole."""
         count = len(self._done)
+        if not count:
+            raise ArgumentError("there must be a whole window, got none")
         sums, low, high = (np.stack(parts) for parts in zip(*self._done, strict=True))
         sizes = np.diff(self._edges[: count + 1]).reshape(-1, *(1,) * (sums.ndim - 1))
         return Curves(self._edges[: count + 1], sums / sizes, low, high)
