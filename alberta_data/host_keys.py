@@ -88,10 +88,11 @@ def _fused_multiply_add(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarr
 def randint(keys: np.ndarray, shape: tuple[int, ...], low: int, high: int) -> np.ndarray:
     """Return int32 numbers from `[low, high)`, `(..., *shape)`; both bounds must fit in int32, `low < high`."""
     span = np.uint32(high - low)
-    pair = split(keys, 2)
-    upper, lower = bits(pair[..., 0, :], shape), bits(pair[..., 1, :], shape)
     half = (1 << 16) % int(span)
     # The square is taken modulo 2^32 first, as there.
     multiplier = np.uint32((half * half & 0xFFFFFFFF) % int(span))
-    offset = ((upper % span) * multiplier + lower % span) % span
+    pair = split(keys, 2)
+    offset = bits(pair[..., 1, :], shape) % span
+    if multiplier:  # 0 for small powers of two: then the upper word is not needed
+        offset = ((bits(pair[..., 0, :], shape) % span) * multiplier + offset) % span
     return (np.uint32(low & 0xFFFFFFFF) + np.atleast_1d(offset)).reshape(offset.shape).view(np.int32)

@@ -57,7 +57,7 @@ class Collection:
     def _make(self) -> Collector:
         p = self.parameters
         env = make_environment(p, self._allowed)
-        return Collector(env, p.policy, self.seed, p.flatten, p.action_scale)
+        return Collector(env, p.policy, self.seed, p.flatten, p.action_scale, own=True)
 
     def collector(self) -> Collector:
         """Return a collector that stands before the first step, with an environment of its own."""

@@ -6,13 +6,14 @@ can a step; a policy whose actions don't depend on what is seen is asked for a w
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from alberta_data.blocks import Block
 from alberta_data.environments.actions import ActionCodec
-from alberta_data.environments.making import check_environment
+from alberta_data.environments.making import bare_step, check_environment
 from alberta_data.environments.policies import Policy, make_policy
 from alberta_data.environments.spaces import PUBLISHED, Layout, layout_of
 from alberta_data.errors import AlbertaDataError, UnavailableError
@@ -43,6 +44,8 @@ class Collector:
         seed: of the environment's resets, its action space, and the policy.
         flatten: `published` or `one-hot`.
         action_scale: see `RandomPolicy`.
+        own: nobody else looks at the environment; from its second episode on it is stepped below the layers that
+            `gymnasium.make` puts on (`bare_step`), which checked the first.
 
     Attributes:
         step: steps taken.
@@ -62,6 +65,7 @@ class Collector:
         seed: int = 0,
         flatten: str = PUBLISHED,
         action_scale: float | None = None,
+        own: bool = False,
     ):
         self.env, self.seed, self.flatten = check_environment(env), check_seed(seed), flatten
         self.observation: Layout = layout_of(env.observation_space, flatten, "observation")
@@ -70,6 +74,7 @@ class Collector:
         self.action: Layout = self.codec.layout(flatten)
         self.step = self.episode = self.episode_step = 0
         self._seen: Any = None  # what the environment gave last; None where the next step begins an episode
+        self._bare = bare_step(env) if own else (env.step, math.inf)
         env.action_space.seed(seed)
 
     @property
@@ -78,9 +83,7 @@ class Collector:
         return None if self._seen is None else self._row(self._seen)
 
     def _row(self, value: Any) -> np.ndarray:
-        row = np.empty(self.observation.shape, self.observation.dtype)
-        row[...] = self.observation.convert(value)
-        return row.reshape(-1)
+        return np.array(self.observation.convert(value), self.observation.dtype).reshape(-1)
 
     def collect(self, n: int, actions: np.ndarray | None = None) -> Collected:
         """Return the next `n` steps.
@@ -103,30 +106,37 @@ class Collector:
             ) from err
 
     def _collect(self, n: int, stored: np.ndarray | None) -> Collected:
-        observations = np.empty((n, *self.observation.shape), self.observation.dtype)
+        seen_rows: list[bytes] = []
+        rewards: list[Any] = []
         actions = np.empty((n, *self.action.shape), self.action.dtype)
-        rewards = np.empty(n, np.float64)
         terminated, truncated, starts = (np.zeros(n, bool) for _ in range(3))
         finals = [np.empty((0, self.observation.width), self.observation.dtype)]
         planned = self._plan(n, actions, stored)
-        convert, take_step, seen, into = self.observation.convert, self.env.step, self._seen, self.episode_step
+        # Rows are gathered as bytes: a copy (the environment may use its array again) at half the price of assigning.
+        convert, pack = self.observation.convert, self.observation.pack
+        keep, keep_reward = seen_rows.append, rewards.append
+        seen, into, (bare, limit) = self._seen, self.episode_step, self._bare
+        step = bare if self.episode else self.env.step
         for i in range(n):
             if seen is None:
                 seen, _ = self.env.reset(seed=self.seed + self.episode)
                 starts[i], into = True, 0
-            observations[i] = convert(seen)
-            action = planned[i] if planned else self._ask(observations[i], actions, i)
-            seen, rewards[i], ended, cut, _ = take_step(action)
+                step = bare if self.episode else self.env.step
+            keep(pack(convert(seen)))
+            action = planned[i] if planned else self._ask(seen, actions, i)
+            seen, reward, ended, cut, _ = step(action)
+            keep_reward(reward)
             into += 1
-            if ended or cut:
-                terminated[i], truncated[i] = ended, cut
+            if ended or cut or into >= limit:
+                terminated[i], truncated[i] = ended, cut or into >= limit
                 finals.append(self._row(seen)[None])
                 self.episode, into, seen = self.episode + 1, 0, None
         self._seen, self.episode_step = seen, into
+        observations = np.frombuffer(bytearray().join(seen_rows), self.observation.dtype)
         rows = {
             "observations": observations.reshape(n, -1),
             "actions": actions.reshape(n, -1),
-            "rewards": rewards,
+            "rewards": np.array(rewards, np.float64).reshape(n),
             "terminated": terminated,
             "truncated": truncated,
             "episode_start": starts,
@@ -135,9 +145,9 @@ class Collector:
         self.step += n
         return Collected(block, np.concatenate(finals), self.state())
 
-    def _ask(self, observation: np.ndarray, actions: np.ndarray, i: int) -> Any:
-        """Return the policy's action for a stored observation, and put it into row `i`."""
-        action = self.codec.coerce(self.policy(np.array(observation, np.float32).reshape(-1)))
+    def _ask(self, seen: Any, actions: np.ndarray, i: int) -> Any:
+        """Return the policy's action for what was seen, and put it into row `i`."""
+        action = self.codec.coerce(self.policy(self.observation.vector(seen)))
         actions[i] = self.action.convert(action)
         return action
 

@@ -8,8 +8,10 @@ A row keeps the space's own dtype, so that images stay bytes; one-hot digits are
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from math import prod
 from typing import Any
@@ -35,7 +37,7 @@ class Layout:
         shape: shape that `convert` gives a value; its C order is the row.
         dtype: dtype of the row.
         columns: a name for each number of the row.
-        convert: an environment's value → something that assigns to an array of that shape and dtype.
+        convert: an environment's value → an array of that shape and dtype; for shape `()` an int.
     """
 
     space: spaces.Space
@@ -49,11 +51,16 @@ class Layout:
         """How many numbers a row has."""
         return len(self.columns)
 
+    @property
+    def pack(self) -> Callable[[Any], bytes]:
+        """Return the function from what `convert` gave to the bytes of the row: a copy, and the quickest one."""
+        if self.shape or isinstance(self.space, spaces.Box):
+            return np.ndarray.tobytes
+        return partial(int.to_bytes, length=self.dtype.itemsize, byteorder=sys.byteorder, signed=self.dtype.kind == "i")
+
     def vector(self, value: Any) -> np.ndarray:
         """Return a value as the float32 vector that policies and learners see, `(width,)`, never sharing memory."""
-        row = np.empty(self.shape, self.dtype)
-        row[...] = self.convert(value)
-        return row.reshape(-1).astype(np.float32)
+        return np.array(self.convert(value), self.dtype).reshape(-1).astype(np.float32)
 
 
 def layout_of(space: spaces.Space, flatten: str = PUBLISHED, name: str = "observation") -> Layout:
@@ -78,7 +85,7 @@ def layout_of(space: spaces.Space, flatten: str = PUBLISHED, name: str = "observ
         return _array_layout(space, np.dtype(space.dtype), columns, name)
     if flatten == ONE_HOT:
         dtype = _one_hot_dtype(space)
-        return Layout(space, (len(columns),), dtype, columns, _one_hot_converter(space, len(columns), name))
+        return Layout(space, (len(columns),), dtype, columns, _one_hot_converter(space, dtype, len(columns), name))
     dtype = np.dtype(space.dtype or np.int64)
     if isinstance(space, spaces.Discrete):
         return Layout(space, (), dtype, columns, lambda value: as_integer(value, name))
@@ -185,7 +192,7 @@ def _array_converter(shape: tuple[int, ...], dtype: np.dtype, name: str) -> Call
     return convert
 
 
-def _one_hot_converter(space: spaces.Space, width: int, name: str) -> Callable[[Any], np.ndarray]:
+def _one_hot_converter(space: spaces.Space, dtype: np.dtype, width: int, name: str) -> Callable[[Any], np.ndarray]:
     def convert(value: Any) -> np.ndarray:
         try:
             row = np.asarray(spaces.flatten(space, value))
@@ -193,6 +200,6 @@ def _one_hot_converter(space: spaces.Space, width: int, name: str) -> Callable[[
             raise ArgumentError(f"{name} must lie in {space}, got {value!r}") from err
         if row.shape != (width,):
             raise ArgumentError(f"{name} must lie in {space}, got {value!r}")
-        return row
+        return row.astype(dtype, copy=False)
 
     return convert

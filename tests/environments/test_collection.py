@@ -59,7 +59,9 @@ CASES = [
     EnvironmentStream("alberta-test/Spaces-v0", {"sees": "dict", "does": "components"}, flatten="one-hot"),
     EnvironmentStream("alberta-test/Spaces-v0", {"sees": "multi", "does": "shifted"}, mode="next_state"),
     EnvironmentStream("alberta-test/Spaces-v0", {"sees": "discrete", "does": "unbounded"}, action_scale=2),
-    EnvironmentStream("CartPole-v1", policy="epsilon:0.3:1"),
+    EnvironmentStream("CartPole-v1", {"max_episode_steps": 12}, policy="epsilon:0.3:1"),
+    EnvironmentStream("CartPole-v1", {"max_episode_steps": 15}, wrappers=("RecordEpisodeStatistics",)),
+    EnvironmentStream("alberta-test/Counting-v0", {"max_episode_steps": 3, "length": 3}),
     EnvironmentStream("Pendulum-v1", policy="constant:0.5", mode="value"),
 ]
 
