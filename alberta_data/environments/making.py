@@ -46,7 +46,7 @@ def check_stranger(parameters: EnvironmentStream, allow_import: Collection[str] 
 
     Raises:
         RefusedError: it would import a module nobody allowed, or hand on text that names a file or another id.
-        UnavailableError: the spec does not hold the policy.
+        UnavailableError: the spec does not hold the policy, or gymnasium has no such environment here.
     """
     if not isinstance(parameters.policy, str) or parameters.policy.startswith("custom:"):
         raise UnavailableError(
@@ -61,6 +61,11 @@ def check_stranger(parameters: EnvironmentStream, allow_import: Collection[str] 
     name = parameters.env_id.rpartition("/")[2]
     if name.startswith(_IMPORTING_IDS) and "gym" not in allow_import:
         raise RefusedError(f"{parameters.env_id!r} makes whatever gym names; if you trust it, pass --allow-import gym")
+    if module is None and not allow_import and parameters.env_id not in gymnasium.registry:
+        raise UnavailableError(
+            f"reproducing needs an environment that gymnasium has registered, got {parameters.env_id!r}; if you trust "
+            "the package that has it, pass its module with --allow-import NAME"
+        )
     for key, value in parameters.env_args.items():
         if isinstance(value, str) and any(character in value for character in ":/\\"):
             raise RefusedError(

@@ -6,7 +6,6 @@ Read and written without gymnasium: an environment's id is text here. What the i
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +14,7 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from alberta_data.environments.policy_text import parse_policy
-from alberta_data.errors import ArgumentError
+from alberta_data.errors import ArgumentError, UnavailableError
 from alberta_data.keys import PRNG, check_seed
 from alberta_data.streams.parameters import MAX_EXACT_INT, Parameters, coerce, parameter
 
@@ -117,35 +116,23 @@ class EnvironmentStream(Parameters):
 
         Raises:
             ArgumentError: the spec is not one that `spec` writes; the message names the field.
+            UnavailableError: it was collected by another version of the collector, or with other keys.
         """
         fields = {f.name for f in dataclasses.fields(cls)} - {"env_id"}
         parameters = spec.get("parameters")
         if spec.get("kind") != KIND:
             raise ArgumentError(f"kind must be {KIND!r}, got {spec.get('kind')!r}")
+        if (spec.get("version"), spec.get("prng")) != (VERSION, PRNG):
+            raise UnavailableError(
+                f"this release makes version {VERSION} of environments with {PRNG}, got version "
+                f"{spec.get('version')!r} with {spec.get('prng')!r}: take the release that made it"
+            )
         if not isinstance(parameters, Mapping) or set(parameters) != fields:
             raise ArgumentError(f"parameters must be {sorted(fields)}, got {parameters!r}")
         made = cls(_matching("stream", spec.get("stream"), _ID), **parameters)
         if made.to_json() != dict(parameters):
             raise ArgumentError(f"parameters must be written as {made.to_json()!r}, got {dict(parameters)!r}")
         return made
-
-
-def parse_env_args(texts: Sequence[str]) -> dict[str, Any]:
-    """Read `KEY=VALUE` texts: a value is JSON where it is a JSON scalar (`1.5`, `true`, `null`, `"8"`), else text.
-
-    Raises:
-        ArgumentError: no `=`, the same key twice, or a value that is no scalar.
-    """
-    arguments: dict[str, Any] = {}
-    for text in texts:
-        key, sign, value = text.partition("=")
-        if not sign or not _NAME.fullmatch(key) or key in arguments:
-            raise ArgumentError(f"env-arg must be KEY=VALUE, each key once, got {text!r}")
-        try:
-            arguments[key] = _scalar(key, json.loads(value, parse_constant=float))
-        except json.JSONDecodeError:
-            arguments[key] = value
-    return arguments
 
 
 def _matching(name: str, value: Any, pattern: re.Pattern[str]) -> str:

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from alberta_data.environments.making import call_text, check_stranger, make_environment, versions
-from alberta_data.environments.parameters import EnvironmentStream, PredictionMode, parse_env_args
+from alberta_data.environments.parameters import EnvironmentStream, PredictionMode
 from alberta_data.errors import ArgumentError, RefusedError, UnavailableError
 
 FULL = EnvironmentStream(
@@ -86,24 +86,6 @@ def test_a_field_out_of_range_is_refused_by_name(field, value):
         EnvironmentStream(**{"env_id": "CartPole-v1", field: value})
 
 
-def test_env_args_are_read_as_json_scalars_or_text():
-    texts = ["g=9.81", "n=3", "x=1e3", "slippery=false", "map_name=8x8", "none=null", 'text="8"', "a=b=c", "empty="]
-    assert EnvironmentStream("Pendulum-v1", parse_env_args(texts)).env_args == {
-        "g": 9.81,
-        "n": 3,
-        "x": 1000,
-        "slippery": False,
-        "map_name": "8x8",
-        "none": None,
-        "text": "8",
-        "a": "b=c",
-        "empty": "",
-    }
-    for text in (["g"], ["=1"], ["a b=1"], ["g=1", "g=2"], ["g=[1]"], ["g=NaN"], ["g=1e400"], ["g=9007199254740993"]):
-        with pytest.raises(ArgumentError, match=r"env-arg|env_args"):
-            parse_env_args(text)
-
-
 @pytest.mark.parametrize(("seed", "steps"), [(-1, 5), (2**32, 5), (0, 0), (0, 1.5), (0, 2**53), (0, True)])
 def test_seed_and_steps_are_checked(seed, steps):
     with pytest.raises(ArgumentError, match=r"^(seed|steps) must"):
@@ -178,6 +160,16 @@ def test_an_id_with_a_module_imports_nothing_unless_it_is_named(canary):
 def test_a_strangers_arguments_name_no_file_and_no_module(env_id, arguments):
     with pytest.raises(RefusedError):
         check_stranger(EnvironmentStream(env_id, arguments))
+
+
+def test_what_cannot_be_made_again_here_says_so():
+    check_stranger(EnvironmentStream("CartPole-v1", {"max_episode_steps": 5}))
+    with pytest.raises(UnavailableError, match=r"NoSuch-v0.*--allow-import"):
+        check_stranger(EnvironmentStream("NoSuch-v0"))
+    spec = FULL.spec(0, 5)
+    for change in ({"version": 2}, {"prng": "rbg"}):
+        with pytest.raises(UnavailableError, match="take the release that made it"):
+            EnvironmentStream.from_spec({**spec, **change})
 
 
 def test_what_gymnasium_does_not_have_is_refused_with_what_it_has():
