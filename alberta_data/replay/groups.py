@@ -20,8 +20,8 @@ TILE = 1 << 14
 """Steps that one call of a compiled loop takes at most."""
 TILE_BYTES = 32 << 20
 """Bytes of observations that it takes at most."""
-SMALL_TILE = 1 << 8
-"""The other size compiled for, so that a short block needn't pay for a long one."""
+SMALL_TILES = (1 << 8, 1 << 11)
+"""The other sizes compiled for, so that a short block needn't pay for a long one."""
 
 
 class Tracking(NamedTuple):
@@ -172,12 +172,13 @@ class Group:
 
 
 def tiles(rows: Rows) -> Iterator[tuple[int, int, int]]:
-    """Yield first row, steps and size of the tiles of some rows. There are two sizes, so two programs are compiled."""
+    """Yield first row, steps and size of the tiles of some rows. There are three sizes, so few programs are compiled."""
     fitting = TILE_BYTES // (4 * rows.observations.shape[1])
-    largest = max(SMALL_TILE, min(TILE, 1 << max(fitting.bit_length() - 1, 0)))
+    largest = max(SMALL_TILES[0], min(TILE, 1 << max(fitting.bit_length() - 1, 0)))
+    sizes = [size for size in SMALL_TILES if size < largest] + [largest]
     for first in range(0, len(rows), largest):
         steps = min(largest, len(rows) - first)
-        yield first, steps, largest if steps > SMALL_TILE else SMALL_TILE
+        yield first, steps, next(size for size in sizes if size >= steps)
 
 
 def padded(rows: np.ndarray, size: int) -> np.ndarray:
