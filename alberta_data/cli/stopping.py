@@ -51,12 +51,12 @@ def stoppable() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def resumable() -> Iterator[None]:
-    """Let a signal's message say that the same command goes on."""
+def resumable(way: str = "the same command goes on from what is on disk") -> Iterator[None]:
+    """Let a signal's message say how to go on."""
     try:
         yield
     except Stopped as stopped:
-        stopped.advice = ": the same command goes on from what is on disk"
+        stopped.advice = f": {way}"
         raise
 
 

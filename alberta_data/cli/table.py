@@ -15,6 +15,7 @@ class Row(NamedTuple):
 COMMANDS: dict[str, Row] = {
     "streams": Row("streams:streams", "The streams there are; of one, its parameters, formula and paper."),
     "generate": Row("generate:generate", "Generate a stream or an environment into a frozen dataset."),
+    "learn": Row("learn:learn", "Replay a dataset into learners, in one pass, and leave a run."),
     "show": Row("show:show", "A dataset: what it holds, what it follows from, what it was made with."),
     "list": Row("listing:list_", "The datasets of a folder, the unfinished ones with the command that goes on."),
     "verify": Row("verify:verify", "Check every byte of a dataset against its id."),
