@@ -10,7 +10,7 @@ import numpy as np
 from alberta_data.blocks import Block
 from alberta_data.errors import ArgumentError, NonFiniteError
 from alberta_data.learners import LinearLearner, NormalizedLinearLearner
-from alberta_data.replay.fold import Fold, check_gamma, lost_message
+from alberta_data.replay.fold import Fold, check_can_compute, check_gamma, lost_message
 from alberta_data.replay.groups import NOT_TRACKED, Tracking
 from alberta_data.replay.plain import PlainLearner
 from alberta_data.replay.rows import rows_of
@@ -111,6 +111,7 @@ class Learned:
         tracking: Tracking = NOT_TRACKED,
     ):
         check_gamma(gamma)
+        check_can_compute()
         if any(tracking) and not is_own(learner):
             raise ArgumentError(f"tracking needs a learner of this package, got {type(learner).__name__}")
         self.learner = learner

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from alberta_data import xla
 from alberta_data.blocks import Block
-from alberta_data.errors import ArgumentError, NonFiniteError
+from alberta_data.errors import ArgumentError, NonFiniteError, UnavailableError
 from alberta_data.learners import LinearLearner
 from alberta_data.replay.groups import LANES, NOT_TRACKED, Group, Tracking
 from alberta_data.replay.rows import rows_of
@@ -55,6 +56,7 @@ class Fold:
 
     Raises:
         ArgumentError: no learner or column, a discount out of range.
+        UnavailableError: this process was forked after jax had started.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Fold:
         if not learners or not columns:
             raise ArgumentError("a grid must have at least one learner and one target column, got an empty one")
         check_gamma(gamma)
+        check_can_compute()
         self.members = [Member(learner, column) for learner in learners for column in columns]
         self.feature_dim = feature_dim
         self.position: int | None = None
@@ -207,6 +210,19 @@ def lost_message(learner: Any, step: int, members: int = 1) -> str:
     """Return the line that says which learner left the finite numbers, and where."""
     who = f"{learner}" if members == 1 else f"every one of {members} learners; the last, {learner},"
     return f"{who} left the finite numbers at step {step}: use a smaller step-size, or a normalizer"
+
+
+def check_can_compute() -> None:
+    """Pin the compiler's settings, where jax has not started yet.
+
+    Raises:
+        UnavailableError: this process was forked after jax had started, and would wait for ever.
+    """
+    if xla.forked():
+        raise UnavailableError(
+            "learning needs a process that was not forked after jax had started: use multiprocessing's spawn"
+        )
+    xla.pin()
 
 
 def check_gamma(gamma: float | None) -> None:

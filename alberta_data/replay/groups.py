@@ -172,7 +172,7 @@ class Group:
 
 
 def tiles(rows: Rows) -> Iterator[tuple[int, int, int]]:
-    """Yield first row, steps and size of the tiles of some rows. There are three sizes, so few programs are compiled."""
+    """Yield first row, steps and size of the tiles of some rows. There are three sizes: few programs are compiled."""
     fitting = TILE_BYTES // (4 * rows.observations.shape[1])
     largest = max(SMALL_TILES[0], min(TILE, 1 << max(fitting.bit_length() - 1, 0)))
     sizes = [size for size in SMALL_TILES if size < largest] + [largest]

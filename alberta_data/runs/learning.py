@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from alberta_data import xla
 from alberta_data.dataset import open_dataset
 from alberta_data.dataset.child import pinned
@@ -202,6 +204,7 @@ def _request(dataset: Any, learners: Any, metrics: str, **options: Any) -> Reque
         float(options.get("gamma", 0.99)) if td else None,
         Tracking(options.get("track_step_sizes", 0), options.get("track_normalizer", 0)),
         None if after is None else after.digest,
+        getattr(dataset, "replayed", None),
     )
     request.check(dataset)
     if after is not None and len(after.states) != len(request.members):
@@ -245,8 +248,7 @@ def _learn(
         writer.begin({"columns": list(COLUMNS[:columns]), "first_step": request.start})
     passes = []
     for number, places in enumerate(request.passes):
-        first = places.start * len(request.columns)
-        states = None if after is None else _given(after, request, first, len(places) * len(request.columns))
+        states = None if after is None else _given(after, request, places, features)
         one = Pass(request, number, features, states, folder, writer)
         one.run(dataset, _after(number * request.steps, total, progress))
         passes.append(one)
@@ -263,9 +265,13 @@ def _after(done: int, total: int, progress: Progress | None) -> Callable[[int], 
     return lambda steps: None if progress is None else progress(done + steps, total)
 
 
-def _given(after: Run, request: Request, first: int, count: int) -> list[Any]:
-    states = after.states[first : first + count]
-    for place, state in enumerate(states):
-        if state is None:
-            raise ArgumentError(f"after must have a state of every member, but member {first + place} was lost")
-    return states
+def _given(after: Run, request: Request, places: range, features: int) -> list[Any]:
+    """Return the states that the members of a pass begin with; one that was lost is so again from the first step on."""
+    import jax
+
+    members = [request.learners[place] for place in places for _ in request.columns]
+    first = places.start * len(request.columns)
+    return [
+        jax.tree.map(lambda leaf: leaf * np.float32(np.nan), learner.init(features)) if state is None else state
+        for learner, state in zip(members, after.states[first : first + len(members)], strict=True)
+    ]

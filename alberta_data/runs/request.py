@@ -32,6 +32,7 @@ class Request:
         gamma: the discount of TD on stored transitions; None for plain targets.
         tracking: intervals of the histories.
         after: the digest of the run whose states this one goes on from; None to begin.
+        replayed: mode and features of an environment's dataset where they are not those of its spec.
     """
 
     dataset_id: str
@@ -42,6 +43,7 @@ class Request:
     gamma: float | None = None
     tracking: Tracking = NOT_TRACKED
     after: str | None = None
+    replayed: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return it as it stands in a receipt. What is usual is left out, so that it changes no digest."""
@@ -58,6 +60,8 @@ class Request:
             entries["tracking"] = {"step_sizes": self.tracking.step_sizes, "normalizer": self.tracking.scales}
         if self.after is not None:
             entries["after"] = self.after
+        if self.replayed is not None:
+            entries["replayed"] = dict(self.replayed)
         return entries
 
     @classmethod
@@ -78,6 +82,7 @@ class Request:
                 float(entries["td"]["gamma"]) if "td" in entries else None,
                 Tracking(int(tracking["step_sizes"]), int(tracking["normalizer"])),
                 entries.get("after"),
+                entries.get("replayed"),
             )
         except (KeyError, TypeError, IndexError, AttributeError, OverflowError):
             raise ArgumentError("a receipt must say dataset, range and learners, got another document") from None
@@ -92,6 +97,8 @@ class Request:
             ArgumentError: an empty grid, learners of another kind, a range or columns that the dataset does not have, a
                 discount or an interval out of range, arrays that are missing.
         """
+        if self.replayed != getattr(dataset, "replayed", None):
+            raise ArgumentError(f"the run was learned from {self.replayed}, got {getattr(dataset, 'replayed', None)}")
         if not self.learners:
             raise ArgumentError("learners must be at least one, got an empty grid")
         for learner in self.learners:

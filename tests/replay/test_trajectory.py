@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from dataclasses import dataclass
 
 import jax
@@ -242,3 +244,23 @@ def test_metrics_become_dicts():
     assert rows[2]["error"] == float(metrics[2, 1])
     with pytest.raises(ArgumentError, match="columns"):
         metrics_to_dicts(metrics[:, :3], normalized=True)
+
+
+def test_a_process_forked_after_jax_had_started_says_so():
+    code = (
+        "import os, jax; from alberta_data.xla import pin; pin(); jax.numpy.ones(1).block_until_ready()\n"
+        "from alberta_data.learners import LinearLearner\n"
+        "from alberta_data.replay import learn_from_trajectory\n"
+        "import numpy as np\n"
+        "child = os.fork()\n"
+        "if child:\n"
+        "    raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "try:\n"
+        "    learn_from_trajectory(LinearLearner(), np.ones((3, 2)), np.ones(3))\n"
+        "except Exception as err:\n"
+        "    print(type(err).__name__, err, flush=True); os._exit(5)\n"
+        "os._exit(0)\n"
+    )
+    found = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=60)
+    assert found.returncode == 5
+    assert found.stdout.startswith("UnavailableError")

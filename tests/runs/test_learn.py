@@ -444,3 +444,30 @@ def test_where_jax_runs_without_the_pin_a_child_learns_the_same(dataset, run, tm
     found = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     assert found.stdout.split() == [run.members[2]["digest"], "5"]
     assert read_receipt(tmp_path / "run")["made_with"]["xla_flags"] == run.receipt["made_with"]["xla_flags"]
+
+
+def test_a_member_lost_before_stays_lost_in_what_goes_on_from_it(dataset, tmp_path):
+    learners = [GRID[0], LinearLearner(LMS(20.0), OnlineNormalizer())]
+    first = learn(dataset, learners, path=tmp_path / "first", steps=10_000)
+    second = learn(dataset, learners, path=tmp_path / "second", start=10_000, after=first)
+    assert [member["stopped_at"] for member in second.members] == [None, 10_000]
+    assert same(second.states[0], learn(dataset, GRID[0], path=tmp_path / "whole").states[0])
+
+
+def test_a_killed_run_resumes_to_the_same_bytes(dataset, tmp_path):
+    code = (
+        "import os, signal, sys; from alberta_data.xla import pin; pin()\n"
+        "from alberta_data.dataset import open_dataset; from alberta_data.learners import *\n"
+        "from alberta_data.runs import learn, passing, request\n"
+        "passing.CHECKPOINT_STEPS, request.BLOCK_BYTES = 1, 16 * 2048\n"
+        "def killed(done, total):\n"
+        "    if done > 15000: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "learn(open_dataset(sys.argv[1]), LinearLearner(IDBD(0.02, 0.01)), path=sys.argv[2], progress=killed)\n"
+    )
+    command = [sys.executable, "-c", code, str(dataset.path), str(tmp_path / "run")]
+    assert subprocess.run(command, timeout=120).returncode == -9
+    assert os.listdir(tmp_path) == ["run.partial"]
+    seen = []
+    found = learn(dataset, GRID[2], path=tmp_path / "run", resume=True, progress=lambda done, total: seen.append(done))
+    assert seen[0] > 10_000
+    assert files(found.path) == files(learn(dataset, GRID[2], path=tmp_path / "whole").path)
