@@ -148,11 +148,16 @@ class Writer:
         if name in self._layouts:
             return stored_rows(self._partial, self._layouts[name], self._progress, start, stop)
         layout = next(d for d in self._declarations if d.name == name).laid_out(1, None, "none")
-        data = np.fromfile(plain_path(self._partial, name), np.uint8, (stop - start) * layout.row_bytes, offset=start * layout.row_bytes)
+        data = np.fromfile(
+            plain_path(self._partial, name),
+            np.uint8,
+            (stop - start) * layout.row_bytes,
+            offset=start * layout.row_bytes,
+        )
         return data.view(layout.stored_dtype).reshape(-1, *layout.shape[1:])
 
     def start_over(self) -> None:
-        """Forget what was written and stand before step 0 again, for a source that cannot go on; nothing appended yet."""
+        """Forget what was written and stand before step 0 again, for a source that cannot go on; before any append."""
         self._drain()
         header = self._progress.header
         self._go_on(Begun(self._lock, write_header(self._partial, header)))
@@ -173,7 +178,7 @@ class Writer:
             StorageError: the disk failed, now or with an earlier block.
         """
         if self._pipeline is None:
-            raise ArgumentError("a block can be appended to an open writer only, got one that is finished or closed")
+            raise ArgumentError("a writer must be open to take a block, got one that is finished or closed")
         self._check(block, extra or {})
         state = self._checked_state(state_after or {})
         try:

@@ -39,6 +39,13 @@ def found_by_verify(path, quick=False):
         return {(damage.array, damage.chunk) for damage in store.verify(quick=quick).damages}
 
 
+def in_one_line(error):
+    """Return an error of ours after a look at its message."""
+    assert str(error)
+    assert "\n" not in str(error)
+    return error
+
+
 def refused(path):
     """Return the error with which a dataset is not opened, or with which it is not learned from."""
     try:
@@ -46,8 +53,7 @@ def refused(path):
             learn(store)
             report = store.verify()
     except AlbertaDataError as err:
-        assert "\n" not in str(err)
-        return err
+        return in_one_line(err)
     if report.damages:
         return report.damages[0]
     return None
@@ -68,5 +74,3 @@ def reseal(path: Path, change):
 
         ours["seal"] = "0" * 64
         overwrite(file, json.dumps(document, separators=(",", ":"), sort_keys=True).encode())
-
-

@@ -102,3 +102,4 @@ LEAFY = Recipe(steps=300_000, chunk_steps=40_000, block=50_000, arrays=(FLAGS,))
 # Chunks and leaves of powers of two.
 EVEN = Recipe(steps=200_000, chunk_steps=2**16, block=2**17, arrays=(FLAGS,))
 TINY = Recipe(steps=20, chunk_steps=10, block=20)
+BARE = TINY.but(arrays=(FLAGS,), keeps=False)

@@ -39,7 +39,9 @@ def test_every_value_is_read_back_and_written_alike(value):
     assert dumps(loads(text)) == text
 
 
-@pytest.mark.parametrize("number", [1e20, 1e21, 2.0**53, 2.0**63, 5e-324, 1.7976931348623157e308, 123456789012345680000.0])
+@pytest.mark.parametrize(
+    "number", [1e20, 1e21, 2.0**53, 2.0**63, 5e-324, 1.7976931348623157e308, 123456789012345680000.0]
+)
 def test_doubles_that_are_written_as_integers_stay_doubles(number):
     assert loads(dumps(number)) == number
     assert dumps(loads(dumps(number))) == dumps(number)
@@ -64,7 +66,18 @@ def test_a_value_without_a_canonical_form_is_refused(value):
 
 @pytest.mark.parametrize(
     "text",
-    [b"", b"{", b'{"a":1,"a":1}', b'{"a":{"b":1,"b":2}}', b"NaN", b"[Infinity]", b"01", b"\xff", b"[" * 100_000, b"1 2"],
+    [
+        b"",
+        b"{",
+        b'{"a":1,"a":1}',
+        b'{"a":{"b":1,"b":2}}',
+        b"NaN",
+        b"[Infinity]",
+        b"01",
+        b"\xff",
+        b"[" * 100_000,
+        b"1 2",
+    ],
 )
 def test_text_that_is_no_plain_json_is_refused(text):
     with pytest.raises(RefusedError):

@@ -150,7 +150,9 @@ def test_missing_folders_above_a_destination_are_made(tmp_path):
 def test_files_are_read_only_and_the_same_command_leaves_the_same_bytes(tmp_path):
     for name in ("one", "two"):
         SMALL.write(tmp_path / name)
-    one, two = ({str(p).replace(name, ""): v for p, v in everything_in(tmp_path / name).items()} for name in ("one", "two"))
+    one, two = (
+        {str(p).replace(name, ""): v for p, v in everything_in(tmp_path / name).items()} for name in ("one", "two")
+    )
     assert one == two
     assert all(not mode & 0o222 for mode, content in one.values() if content is not None)
 

@@ -16,7 +16,7 @@ from alberta_data.errors import AlbertaDataError, DamagedDatasetError, RefusedEr
 from alberta_data.store import open_store
 from alberta_data.store.codecs import crc32c, crc_bytes
 from alberta_data.store.metadata import KEY, Root, sha256_of
-from tests.store.damage import overwrite, refused, reseal
+from tests.store.damage import in_one_line, overwrite, refused, reseal
 from tests.store.made import LEAFY, PACKED, TINY
 
 
@@ -324,7 +324,7 @@ def fuzz(path, count, seed):
     rng = random.Random(seed)
     data = (path / "zarr.json").read_bytes()
     original = Root.from_bytes(data).id
-    accepted = 0
+    accepted, kinds = 0, set()
     for _ in range(count):
         if rng.random() < 0.3:
             noise = bytearray(data)
@@ -340,13 +340,13 @@ def fuzz(path, count, seed):
         try:
             found = Root.from_bytes((path / "zarr.json").read_bytes())
         except AlbertaDataError as err:
-            assert isinstance(err, RefusedError | DamagedDatasetError)
-            assert "\n" not in str(err)
+            kinds.add(type(in_one_line(err)))
             continue
         # Only what is free may differ: about, made_with, extensions and columns.
         assert found.id == original
         accepted += 1
     overwrite(path / "zarr.json", data)
+    assert kinds <= {RefusedError, DamagedDatasetError}
     return accepted
 
 

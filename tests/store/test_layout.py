@@ -13,7 +13,8 @@ TARGETS = ArrayDeclaration("targets", "float32", (1,))
 
 
 @pytest.mark.parametrize(
-    ("row_bytes", "rows"), [(1, 65_536), (80, 65_536), (128, 65_536), (129, 32_768), (80_000, 64), (2**23, 1), (2**30, 1)]
+    ("row_bytes", "rows"),
+    [(1, 65_536), (80, 65_536), (128, 65_536), (129, 32_768), (80_000, 64), (2**23, 1), (2**30, 1)],
 )
 def test_a_leaf_is_the_largest_power_of_two_of_rows_in_8_mib(row_bytes, rows):
     assert leaf_rows(row_bytes) == rows

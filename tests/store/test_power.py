@@ -235,6 +235,8 @@ def test_a_power_cut_while_a_dataset_is_replaced_leaves_the_old_one_or_the_new_o
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("recipe", [SMALL, PACKED, LEAFY, LEAFY.but(codec="small")], ids=["small", "packed", "leafy", "x"])
+@pytest.mark.parametrize(
+    "recipe", [SMALL, PACKED, LEAFY, LEAFY.but(codec="small")], ids=["small", "packed", "leafy", "x"]
+)
 def test_no_power_cut_of_many_harms_a_dataset(recipe, tmp_path, monkeypatch, unsynced):
     assert "half" in cut_the_power(recipe, 1250, tmp_path, monkeypatch, seed=5)

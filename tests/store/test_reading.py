@@ -100,8 +100,7 @@ def test_nothing_of_a_damaged_leaf_is_handed_on_and_all_before_it_is(tmp_path):
     handed_on = []
     with open_store(tmp_path / "d") as store, store.blocks(block_steps=2**14) as blocks:
         with pytest.raises(DamagedDatasetError) as caught:
-            for block in blocks:
-                handed_on.append(block.stop)
+            handed_on.extend(block.stop for block in blocks)
         assert (caught.value.array, caught.value.chunk) == ("flags", "flags/c/1")
         assert handed_on == [2**14, 2**15, 3 * 2**14, 2**16]
         with pytest.raises(StopIteration):
