@@ -53,6 +53,16 @@ def learn(
     target: Annotated[
         str | None, typer.Option("--target", metavar="COLUMN", help="one column, by number or name; else all")
     ] = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(
+            "--mode", metavar="reward|next_state|value", help="what a step of an environment asks for; else its own"
+        ),
+    ] = None,
+    include_action: Annotated[
+        bool | None,
+        typer.Option("--include-action/--no-include-action", help="whether an environment's features have the action"),
+    ] = None,
     td: Annotated[bool, typer.Option("--td", help="learn values from transitions: r + gamma V(s')")] = False,
     gamma: Annotated[
         float | None, typer.Option("--gamma", metavar="X", help="discount of --td; else 0.99"), options.Real
@@ -97,6 +107,7 @@ def learn(
     """
     prepare()
     from alberta_data.dataset import open_dataset
+    from alberta_data.dataset.experience import experience
 
     values = {
         "step_size": step_size, "initial_step_size": initial_step_size, "meta_step_size": meta_step_size, "tau": tau,
@@ -111,11 +122,12 @@ def learn(
         "metrics": metrics, "track_step_sizes": track_step_sizes, "track_normalizer": track_normalizer,
         "path": output_,
     }  # fmt: skip
-    _refuse_beside_check(check, datasets, [optimizer, normalizer, *values.values()])
+    _refuse_beside_check(check, datasets, [optimizer, normalizer, mode, include_action, *values.values()])
     learners = grid(optimizer or ["lms"], normalizer or ["none"], values)
     before = None
     for place in datasets:
-        with open_dataset(place, data_dir=data_dir) as dataset:
+        with open_dataset(place, data_dir=data_dir) as stored:
+            dataset = experience(stored, **_replayed(check, mode, include_action))
             if dry_run:
                 _tell_plan(dataset, learners, learning, as_json=as_json)
                 continue
@@ -133,7 +145,18 @@ def _refuse_beside_check(check: Path | None, datasets: Sequence[str], chosen: Se
     if len(datasets) > 1:
         raise ArgumentError(f"--check must go with one dataset, got {len(datasets)}")
     if any(value is not None for value in chosen):
-        raise ArgumentError("--check must stand without options of learners: the receipt says what they are")
+        raise ArgumentError("--check must stand without options of learners: the receipt says all")
+
+
+def _replayed(check: Path | None, mode: str | None, include_action: bool | None) -> dict[str, Any]:
+    """Return how an environment's rows are replayed: as asked for, or as a receipt says."""
+    if check is None:
+        return {"mode": mode, "include_action": include_action}
+    from alberta_data.runs import read_receipt
+
+    run = read_receipt(check).get("run")
+    replayed = run.get("replayed") if isinstance(run, dict) else None
+    return replayed if isinstance(replayed, dict) and set(replayed) <= {"mode", "include_action"} else {}
 
 
 def _run(

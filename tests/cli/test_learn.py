@@ -4,13 +4,19 @@ import json
 import shutil
 from pathlib import Path
 
+import gymnasium
 import numpy as np
 import pytest
+import zarr
 
 from alberta_data import dataset as library
 from alberta_data.cli.grid import grid
+from alberta_data.dataset.experience import experience
+from alberta_data.environments.gymnasium_stream import collect_trajectory
+from alberta_data.environments.parameters import PredictionMode
 from alberta_data.errors import ArgumentError
 from alberta_data.learners import IDBD, LMS, Autostep, LinearLearner, OnlineNormalizer
+from alberta_data.replay import learn_from_trajectory
 from alberta_data.runs import learn, read_receipt
 from tests.cli.conftest import NAME, Cli, process
 
@@ -76,8 +82,6 @@ def test_several_datasets_are_learned_each_by_itself_or_in_sequence(cli: Cli, da
 
 
 def test_full_metrics_and_histories_are_written(cli: Cli, dataset: Path) -> None:
-    import zarr
-
     words = ("--optimizer", "autostep", "--normalizer", "ema", "--metrics", "full", "--track-step-sizes", "1000",
              "--track-normalizer", "500", "--steps", "5e3", "--start", "100", "-o", "run")  # fmt: skip
     ran = cli("learn", NAME, *words)
@@ -179,3 +183,59 @@ def test_the_table_is_printed_where_bars_are_not(frozen: Path, here: Path) -> No
     undisturbed = process("learn", NAME, "--steps", "1e4", "--json", cwd=here)
     assert json.loads(undisturbed.stdout)["digest"] == digest
     assert np.isfinite(json.loads(undisturbed.stdout)["seconds"])
+
+
+@pytest.fixture
+def cartpole(cli: Cli) -> str:
+    return cli("generate", "environment", "CartPole-v1", "--steps", "3000", "-q").out.strip()
+
+
+@pytest.mark.parametrize(
+    ("words", "mode", "include"),
+    [((), "reward", True), (("--mode", "next_state"), "next_state", True), (("--no-include-action",), "reward", False)],
+)
+def test_an_environment_is_learned_in_its_own_mode_or_another(
+    words: tuple[str, ...], mode: str, include: bool, cli: Cli, cartpole: str
+) -> None:
+    observations, targets = collect_trajectory(
+        gymnasium.make("CartPole-v1"), None, 3000, mode=PredictionMode(mode), include_action_in_features=include
+    )
+    ran = cli("learn", cartpole, *words, "--metrics", "full", "-o", "run", "--json")
+    assert ran.code == 0, ran.err
+    _, metrics = learn_from_trajectory(LinearLearner(), observations, targets)
+    stored = zarr.open_group("run/metrics.zarr", mode="r")["metrics"][:]
+    assert np.array_equal(stored, np.asarray(metrics).reshape(stored.shape))
+    assert ("replayed" in ran.json["run"]) == bool(words)
+    assert cli("learn", cartpole, "--check", "run").code == 0
+
+
+def test_a_part_of_an_environments_steps_has_the_metrics_of_the_whole(cli: Cli, cartpole: str) -> None:
+    words = ("--mode", "next_state", "--target", "2", "--metrics", "full")
+    cli("learn", cartpole, *words, "--steps", "2000", "-o", "whole")
+    with library.open_dataset(cartpole) as found:
+        replay = experience(found, mode="next_state")
+        rows = np.concatenate([block.targets for block in replay.blocks(block_steps=64)])
+        for start, stop in ((0, 100), (37, 2001), (2900, 3000), (2999, 3000)):
+            part = np.concatenate([block.targets for block in replay.blocks(start, stop, block_steps=64)])
+            assert np.array_equal(part, rows[start:stop])
+    whole = zarr.open_group("whole/metrics.zarr", mode="r")["metrics"][:]
+    cli("learn", cartpole, *words, "--steps", "500", "-o", "part")
+    assert np.array_equal(zarr.open_group("part/metrics.zarr", mode="r")["metrics"][:], whole[:500])
+
+
+def test_values_are_learned_from_transitions(cli: Cli, cartpole: str) -> None:
+    ran = cli("learn", cartpole, "--td", "--gamma", "0.9", "--step-size", "0.001", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["run"]["td"] == {"gamma": 0.9}
+    other = cli("learn", cartpole, "--td", "--gamma", "0", "--step-size", "0.001", "--json").json
+    plain = cli("learn", cartpole, "--step-size", "0.001", "--json").json
+    assert ran.json["digest"] != other["digest"] == plain["digest"]
+    ran = cli("learn", cartpole, "--td", "--gamma", "1.5")
+    assert (ran.code, ran.error.startswith("--gamma must be")) == (2, True)
+
+
+def test_a_mode_is_asked_of_environments_only(cli: Cli, dataset: Path, cartpole: str) -> None:
+    ran = cli("learn", NAME, "--mode", "value")
+    assert (ran.code, ran.error.startswith("--mode must go with")) == (2, True)
+    ran = cli("learn", cartpole, "--mode", "values")
+    assert (ran.code, "reward, next_state, value" in ran.error) == (2, True)
