@@ -38,6 +38,7 @@ class Landing:
 
     def __init__(self, path: Path, root: Root):
         self.path, self.root, self.folder = path, root, partial_path(path)
+        settle(path)
         self._lock = lock_unfinished(self.folder)
         try:
             self.fresh = self._claim()
@@ -150,6 +151,21 @@ class Landing:
                 path = os.path.join(folder, name)
                 if os.path.relpath(path, self.folder) not in named:
                     disk.unlink(Path(path))
+
+
+def settle(path: Path) -> None:
+    """Finish an exchange of names that was cut while a dataset took its place."""
+    partial = partial_path(path)
+    while os.path.lexists(partial) or os.path.lexists(destination.aside_path(path)):
+        lock = lock_unfinished(partial)
+        try:
+            changed = destination.tidy(path)
+            if not changed and not os.listdir(partial):
+                disk.remove_folder(partial)
+        finally:
+            os.close(lock)
+        if not changed:
+            return
 
 
 def _marked(folder: Path) -> str | None:

@@ -164,7 +164,7 @@ class _Transfer:
         at = 0
         fd = self._landing.create(part)
         try:
-            reader = _reader(self._source, part)
+            reader = reader_of(self._source, part)
             try:
                 for piece in self._checked(reader, part, buffer):
                     disk.write_all(fd, piece, at)
@@ -186,7 +186,7 @@ class _Transfer:
         """Yield the pieces of a file; it is what the root says once the last one has been asked for."""
         if not part.is_bare:
             data = np.empty(part.record.size, np.uint8)
-            got = _fill(reader, data)
+            got = fill_from(reader, data)
             if got != len(data) or reader.readinto(buffer.data):
                 found = str(got) if got < len(data) else f"more than {len(data)}"
                 raise damaged(part.array, part.path, f"expected {len(data)} bytes, found {found}")
@@ -202,7 +202,12 @@ class _Transfer:
         check.finish()
 
 
-def _reader(source: Source, part: Part) -> Reader:
+def reader_of(source: Source, part: Part) -> Reader:
+    """Return a file of a source, to be read from its first byte to its last.
+
+    Raises:
+        DamagedDatasetError: it is not there.
+    """
     opener: Callable[[str], Reader] | None = getattr(source, "open", None)
     try:
         if opener is not None:
@@ -213,7 +218,8 @@ def _reader(source: Source, part: Part) -> Reader:
     return _InPlace(source, part.path)
 
 
-def _fill(reader: Reader, data: np.ndarray) -> int:
+def fill_from(reader: Reader, data: np.ndarray) -> int:
+    """Fill `data` (uint8) from a reader, and return how many bytes there were."""
     done, view = 0, data.data
     while done < len(data) and (got := reader.readinto(view[done:])):
         done += got

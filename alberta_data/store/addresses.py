@@ -13,6 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -27,16 +28,17 @@ from alberta_data.store.metadata import ROOT, Root
 from alberta_data.store.parts import Part, check_part, part_of
 from alberta_data.store.sources import FolderSource, MissingFileError, Source
 from alberta_data.store.web import AddressError, Web, shown
+from alberta_data.xla import cache_folder
 
 T = TypeVar("T")
 
 SCHEMES = ("file", "http", "https", *NEEDS)
 # Waits between tries; a request that was understood and denied is tried again only a little.
 WAITS = (0.2, 0.5, 1.0, 2.0)
-_DENIED_WAITS = (0.1, 0.3)
+DENIED_WAITS = (0.1, 0.3)
 _AHEAD, _MOST_AHEAD_BYTES, _MOST_HELD_BYTES = 2, 64 * 2**20, 256 * 2**20
 _WORKERS = 4
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(:/|::)")
 
 
 class Transport(Protocol):
@@ -55,7 +57,7 @@ class Transport(Protocol):
 
 def is_address(text: Any) -> bool:
     """Say whether a text is an address and not a path: `scheme:/…`, or a chain of such."""
-    return isinstance(text, str) and (_ADDRESS.match(text) is not None or "::" in text)
+    return isinstance(text, str) and _ADDRESS.match(text) is not None
 
 
 def check_address(url: str) -> str:
@@ -126,7 +128,6 @@ class AddressSource:
         timeout: seconds without a byte after which a server counts as silent.
         any_redirect: follow redirects to another scheme and into the local network too.
         options: passed to fsspec; stored nowhere.
-        waits: seconds between tries.
 
     Attributes:
         root: the dataset's, checked.
@@ -151,18 +152,16 @@ class AddressSource:
         timeout: float = 30.0,
         any_redirect: bool = False,
         options: Mapping[str, Any] | None = None,
-        waits: tuple[float, ...] = WAITS,
     ):
         wanted = check_id(id)
         self._transport = transport(url, timeout=timeout, any_redirect=any_redirect, options=options)
-        self.name, self._waits = self._transport.name, waits
+        self.name = self._transport.name
         self._cache = None if cache_dir is None else Cache(cache_dir, cache_bytes)
         self._lock = threading.Lock()
         self._coming: OrderedDict[str, Future[np.ndarray]] = OrderedDict()
         self._pool: ThreadPoolExecutor | None = None
         try:
-            self.root_bytes = self.retrying(self._get_root)
-            self.root = Root.from_bytes(self.root_bytes)
+            self.root_bytes, self.root = self.retrying(self._get_root)
             if wanted is not None and self.root.id != wanted:
                 raise RefusedError(f"{self.name} must have the id {wanted}, got {self.root.id}: not the one you named")
         except BaseException:
@@ -187,9 +186,12 @@ class AddressSource:
         buffer[: len(part)] = part.data
         return len(part)
 
-    def open(self, path: str) -> Any:
-        """Return a file to be read from its first byte to its last, as it comes, unchecked."""
-        return self._open(path)
+    def open(self, path: str) -> _Sized:
+        """Return a file to be read from its first byte to its last, as it comes; its size alone is checked."""
+        part = part_of(self.root, path)
+        if part is None:
+            raise MissingFileError("no file")
+        return _Sized(self._transport.open(path), self.name, part)
 
     def retrying(self, work: Callable[[], T]) -> T:
         """Return what `work` does, tried again where the network failed or what came is damaged.
@@ -205,7 +207,7 @@ class AddressSource:
             except (AddressError, DamagedDatasetError) as err:
                 status, asked = getattr(err, "status", None), getattr(err, "wait", 0.0)
                 denied = status is not None and 400 <= status < 500 and status not in (408, 425, 429)
-                waits = _DENIED_WAITS[: len(self._waits)] if denied else self._waits
+                waits = DENIED_WAITS if denied else WAITS
                 if tries >= len(waits):
                     raise
                 time.sleep(max(waits[tries], min(asked, 10.0)))
@@ -220,8 +222,8 @@ class AddressSource:
             pool.shutdown(wait=False, cancel_futures=True)
         self._transport.close()
 
-    def _get_root(self) -> bytes:
-        with self._open(ROOT) as answer:
+    def _get_root(self) -> tuple[bytes, Root]:
+        with self._transport.open(ROOT) as answer:
             data = _all(answer, canonical.MAX_BYTES + 1)
         where = f"{self.name}/{ROOT}"
         if not data:
@@ -230,10 +232,7 @@ class AddressSource:
             raise AddressError(
                 f"{where} answered with {answer.kind or 'something'} that is no dataset; check the address"
             )
-        return data
-
-    def _open(self, path: str) -> Any:
-        return self._transport.open(path)
+        return data, Root.from_bytes(data)
 
     def _file(self, path: str) -> np.ndarray:
         """Return a file's bytes, from memory, the cache or the address, and let those after it come."""
@@ -288,33 +287,62 @@ class AddressSource:
         return data
 
     def _download(self, part: Part) -> np.ndarray:
-        with self._open(part.path) as answer:
-            size = part.record.size
-            if answer.size is not None and answer.size != size:
-                raise wrong_size(self.name, part, str(answer.size), answer.kind)
-            data = np.empty(size, np.uint8)
-            done = 0
-            while done < size and (got := answer.readinto(data[done:].data)):
-                done += got
-            if done < size or answer.readinto(bytearray(1)):
-                raise wrong_size(self.name, part, str(done) if done < size else f"more than {size}", answer.kind)
+        data, done = np.empty(part.record.size, np.uint8), 0
+        with closing(self.open(part.path)) as answer:
+            while done < len(data):
+                done += answer.readinto(data[done:].data)
+            answer.readinto(memoryview(bytearray(1)))
         check_part(self.root, part, data)
         return data
 
 
-def wrong_size(name: str, part: Part, found: str, kind: str) -> AddressError:
-    """Return the error for an answer that cannot be the file asked for."""
-    kind = f" of {kind}" if re.fullmatch(r"[a-z0-9.+-]{1,40}/[a-z0-9.+-]{1,40}", kind) else ""
-    where = f"{name}/{part.path}"
-    return AddressError(
-        f"{where} answered 200 with {found} bytes{kind}, expected {part.record.size}; try again later", status=200
-    )
+class _Sized:
+    """A file as it comes, of exactly the size that the root says: a page with an apology has another."""
+
+    def __init__(self, answer: Any, name: str, part: Part):
+        self._answer, self._name, self._part, self._got = answer, name, part, 0
+        if answer.size is not None and answer.size != part.record.size:
+            answer.close()
+            raise self._wrong(str(answer.size))
+
+    def readinto(self, buffer: memoryview) -> int:
+        """Fill some of `buffer`, and return how much; 0 at the end.
+
+        Raises:
+            AddressError: the network failed, or the file has another size.
+        """
+        got: int = self._answer.readinto(buffer)
+        self._got += got
+        if self._got > self._part.record.size:
+            raise self._wrong(f"more than {self._part.record.size}")
+        if got == 0 and self._got < self._part.record.size and len(buffer):
+            raise self._wrong(str(self._got))
+        return got
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._answer.close()
+
+    def _wrong(self, found: str) -> AddressError:
+        kind = self._answer.kind
+        kind = f" of {kind}" if re.fullmatch(r"[a-z0-9.+-]{1,40}/[a-z0-9.+-]{1,40}", kind) else ""
+        where = f"{self._name}/{self._part.path}"
+        said = f"answered 200 with {found} bytes{kind}, expected {self._part.record.size}; try again later"
+        return AddressError(f"{where} {said}", status=200)
 
 
 def open_address(url: str, **settings: Any) -> Source:
-    """Return the source of a dataset at an address; a `file://` one is a folder here. See `AddressSource`."""
+    """Return the source of a dataset at an address; a `file://` one is a folder here.
+
+    Args:
+        url: the address.
+        settings: see `AddressSource`; `cache_dir` is by default a folder in this user's cache.
+    """
     path = local_path(url)
-    return AddressSource(url, **settings) if path is None else FolderSource(path)
+    if path is not None:
+        return FolderSource(path)
+    settings.setdefault("cache_dir", cache_folder("addresses"))
+    return AddressSource(url, **settings)
 
 
 def _all(answer: Any, most: int) -> bytes:
@@ -335,5 +363,4 @@ __all__ = [
     "open_address",
     "shown",
     "transport",
-    "wrong_size",
 ]

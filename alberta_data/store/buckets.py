@@ -97,7 +97,7 @@ class Bucket:
         """Nothing is held."""
 
     def failed(self, path: str, err: Exception) -> AddressError:
-        """Return the one-line error; of what the library says, the kind and the status alone, for it may hold secrets."""
+        """Return the one-line error: of what the library says its kind and status alone, for it may hold secrets."""
         response = getattr(err, "response", None)
         metadata = response.get("ResponseMetadata", {}) if isinstance(response, dict) else {}
         status = metadata.get("HTTPStatusCode") or getattr(err, "status", None) or getattr(err, "code", None)

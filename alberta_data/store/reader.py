@@ -187,7 +187,7 @@ class Store:
 
 
 def open_store(place: Path | str | Source) -> Store:
-    """Open a finished dataset: a folder, a zip of one, or any other source.
+    """Open a finished dataset: a folder, a zip of one, an address (see `addresses`), or any other source.
 
     Raises:
         ArgumentError: there is nothing at the path, or something else.
@@ -196,6 +196,11 @@ def open_store(place: Path | str | Source) -> Store:
         StorageError: the path cannot be read.
         DamagedDatasetError: the root is not what was written.
     """
+    if isinstance(place, str) and ":" in place:
+        from alberta_data.store.addresses import is_address, local_path, open_address
+
+        if is_address(place):
+            place = local_path(place) or open_address(place)
     try:
         source = _source(Path(place)) if isinstance(place, str | os.PathLike) else place
     except OSError as err:

@@ -12,6 +12,7 @@ import ipaddress
 import ssl
 import threading
 from collections import deque
+from contextlib import suppress
 from typing import Any
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 
@@ -148,7 +149,7 @@ class Web:
 
     def _check_peer(self, connection: http.client.HTTPConnection, where: str, redirected: bool) -> None:
         """Check who answers, not what the name looked like: a name may stand for any machine."""
-        local = not ipaddress.ip_address(connection.sock.getpeername()[0].split("%")[0]).is_global
+        local = is_local(connection.sock.getpeername()[0])
         if not redirected:
             self._starts_local = local
         elif local and not self._starts_local and not self._any:
@@ -172,13 +173,12 @@ class Web:
 
     def _drop(self, connection: http.client.HTTPConnection, url: SplitResult, answer: http.client.HTTPResponse) -> None:
         """Use the connection again if what is left of an answer is short, else close it."""
-        try:
+        with suppress(http.client.HTTPException, OSError):
             answer.read(_MOST_DRAINED)
-        except (http.client.HTTPException, OSError):
-            pass
         if answer.isclosed() and not answer.will_close:
             self._give_back(connection, url)
         else:
+            answer.close()
             connection.close()
 
 
@@ -226,6 +226,7 @@ class Answer:
         if self._answer.isclosed() and not self._answer.will_close:
             self._web._give_back(self._connection, self._url)
         else:
+            self._answer.close()
             self._connection.close()
 
     def __enter__(self) -> Answer:
@@ -233,6 +234,11 @@ class Answer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def is_local(ip: str) -> bool:
+    """Say whether an IP address is of this machine or its network, or of no single public machine."""
+    return not ipaddress.ip_address(ip.partition("%")[0]).is_global
 
 
 def shown(url: str) -> str:
@@ -278,9 +284,9 @@ def _origin(url: SplitResult) -> tuple[str, str]:
 def _split(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         usable = False
     if not usable or any(c.isspace() or not c.isprintable() for c in url):
         raise ArgumentError("an address must be http://host/path or https://host/path, got another form")
-    return parts._replace(path=quote(unquote(parts.path), safe="/~!$&'()*,;=:@"), fragment="")
+    return parts._replace(path=quote(parts.path, safe="%/~!$&'()*+,;=:@"), fragment="")

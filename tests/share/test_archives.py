@@ -131,11 +131,13 @@ def test_a_hostile_archive_is_refused_before_anything_is_written(kind, packed, t
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_hostile_archive_is_not_read_in_place_as_a_dataset_in_order(kind, packed, tmp_path):
     hostile = HOSTILE[kind](tmp_path / "h.zip", entries(packed))
+    code = None
     try:
         with open_store(hostile) as store:
             assert not store.verify().ok or kind == "crc other than in the local header"
     except AlbertaDataError as err:
-        assert err.exit_code in (4, 5)
+        code = err.exit_code
+    assert code in (None, 4, 5)
 
 
 def overlapping(path, content):
@@ -254,13 +256,15 @@ def mutated_archives_do_no_harm(packed, tmp_path, count, seed):
     out.parent.mkdir()
     for _ in range(count):
         (tmp_path / "f.zip").write_bytes(mutate(whole, rng))
+        code = None
         try:
-            found = unpack(tmp_path / "f.zip", out)
+            unpack(tmp_path / "f.zip", out)
         except AlbertaDataError as err:
-            assert err.exit_code in (4, 5, 6)
-            assert os.listdir(out.parent) == []
-        else:
-            assert is_whole(found.path)
+            code = err.exit_code
+        assert code in (None, 4, 5, 6)
+        assert os.listdir(out.parent) == ([] if code else [out.name])
+        if code is None:
+            assert is_whole(out)
             shutil.rmtree(out)
 
 
