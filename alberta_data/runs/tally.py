@@ -51,10 +51,7 @@ class Tally:
         leaf = self._waiting[0] if len(self._waiting) == 1 else np.concatenate(self._waiting)
         self._windows.add(leaf)
         rows = np.ascontiguousarray(np.moveaxis(leaf, -1, 0), "<f4")
-        self._links = [
-            hashlib.sha256(link + memoryview(row).cast("B")).digest()
-            for link, row in zip(self._links, rows, strict=True)
-        ]
+        self._links = [_linked(link, row) for link, row in zip(self._links, rows, strict=True)]
         self._taken += self._count
         self._waiting, self._count = [], 0
 
@@ -86,6 +83,12 @@ class Tally:
         self._taken = int(arrays["taken"])
         self._waiting = [arrays["waiting"]] if "waiting" in arrays else []
         self._count = sum(map(len, self._waiting))
+
+
+def _linked(link: bytes, rows: np.ndarray) -> bytes:
+    hasher = hashlib.sha256(link)
+    hasher.update(rows)
+    return hasher.digest()
 
 
 class FullMetrics:
