@@ -38,6 +38,18 @@ def block_length(stream: Any, device: Any = None) -> int:
     return min(CHECKPOINT_STEPS, 1 << (rows.bit_length() - 1))
 
 
+def check_block_steps(block_steps: int | None) -> None:
+    """Check the length of a block.
+
+    Raises:
+        ArgumentError: not None and not a whole number of at least 1.
+    """
+    if block_steps is None:
+        return
+    if isinstance(block_steps, bool) or not isinstance(block_steps, (int, np.integer)) or block_steps < 1:
+        raise ArgumentError(f"block_steps must be a whole number of at least 1, got {block_steps!r}")
+
+
 def initial_state(stream: Any, seed_or_key: Any) -> Any:
     """Return the state before step 0.
 
@@ -92,9 +104,8 @@ def blocks(
             "use multiprocessing's 'spawn', or start jax after the fork"
         )
     device = device if device is not None else jax.local_devices(backend="cpu")[0]
+    check_block_steps(block_steps)
     length = block_length(stream, device) if block_steps is None else block_steps
-    if isinstance(length, bool) or not isinstance(length, (int, np.integer)) or length < 1:
-        raise ArgumentError(f"block_steps must be a whole number of at least 1, got {block_steps!r}")
     if not 0 <= start < steps:
         raise ArgumentError(f"start must be from 0 to steps − 1 = {steps - 1}, got {start}")
     if start > 0 and state is None:

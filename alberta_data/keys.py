@@ -75,7 +75,7 @@ def bits(key: Words, size: int) -> Any:
     """Return `size` random uint32 per key, shape `(*steps, size)`."""
     import jax.numpy as jnp
 
-    counters = jnp.arange(size, dtype=jnp.uint32)
+    counters = jnp.arange(size, dtype=jnp.uint32).reshape((1,) * key.high.ndim + (size,))
     a, b = threefry2x32(Words(key.high[..., None], key.low[..., None]), jnp.zeros_like(counters), counters)
     return a ^ b
 

@@ -12,6 +12,7 @@ from typing import Any
 from alberta_data.dataset.naming import PACKED_SUFFIX, SUFFIX, data_folder
 from alberta_data.errors import AlbertaDataError
 from alberta_data.store import open_store
+from alberta_data.streams.registry import STREAMS
 
 PARTIAL = ".partial"
 
@@ -86,10 +87,11 @@ def command(spec: Mapping[str, Any], path: Path) -> str | None:
     words = ["alberta-data", "generate"]
     parameters = spec["parameters"]
     if spec["kind"] == "stream":
-        name, options = spec["stream"], parameters
-        if name == "scaled":
+        name = spec["stream"]
+        if name not in STREAMS:
             return None
-        words += [name, *(word for key, value in options.items() for word in _option(key, value))]
+        # Canonical JSON has sorted the parameters; the stream has them in their order.
+        words += [name, *(w for key in STREAMS[name].__dataclass_fields__ for w in _option(key, parameters[key]))]
     elif spec["kind"] == "environment":
         words += ["environment", spec["stream"], *_environment_options(parameters)]
     else:

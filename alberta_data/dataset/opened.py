@@ -16,6 +16,7 @@ from alberta_data.errors import ArgumentError, UnavailableError
 from alberta_data.store import Report, Source, Store, open_store
 
 if TYPE_CHECKING:
+    from alberta_data.dataset.replaying import Replay
     from alberta_data.dataset.reproducing import Reproduction
 
 Progress = Callable[[int, int], None]
@@ -186,6 +187,22 @@ class Dataset:
 
     def __iter__(self) -> Iterator[Block]:
         return iter(self.blocks())
+
+    def replay(self, mode: str | None = None, include_action: bool | None = None) -> Dataset | Replay:
+        """Return what a learner reads: this dataset itself, or an environment's features and targets.
+
+        Args:
+            mode: of an environment's dataset: `reward`, `next_state`, `value`; by default the spec's.
+            include_action: of an environment's dataset: whether the action follows the observation in the features.
+
+        Raises:
+            ArgumentError: an argument that goes with environments, and this is none.
+        """
+        from alberta_data.dataset.replaying import Replay
+
+        if self.spec["kind"] != "environment" and mode is None and include_action is None:
+            return self
+        return Replay(self, mode, include_action)
 
     def verify(self, *, quick: bool = False, progress: Progress | None = None, workers: int = 2) -> Report:
         """Check every byte of every file; see `Store.verify`.

@@ -87,6 +87,7 @@ class StreamRecording:
 
         if not all(hasattr(stream, name) for name in ("feature_dim", "init", "step")):
             raise ArgumentError(f"a stream must have feature_dim, init and step, got {stream!r:.80}")
+        generation.check_block_steps(block_steps)
         self.stream, self.seed, self.steps, self._block_steps = stream, check_seed(seed), check_steps(steps), block_steps
         self.spec = spec_of(stream, seed, steps, parameters)
         self._first = generation.initial_state(stream, seed)

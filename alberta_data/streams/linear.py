@@ -40,6 +40,11 @@ def within_counter(interval: int) -> int:
     return min(interval, MAX_STEPS)
 
 
+def along_steps(values: Any, like: Any) -> Any:
+    """Return `values`, one a feature, with an axis of length 1 for each axis of steps that `like` has."""
+    return values.reshape((1,) * (like.ndim - 1) + values.shape)
+
+
 def redrawn(due: Any, fresh: Callable[[], Any], old: Any) -> Any:
     """Return `fresh()` where `due`, else `old`; in a loop the fresh numbers are only made when they are due."""
     from jax import lax

@@ -63,9 +63,9 @@ class PeriodicChangeStream(Stream):
         within = state.step_count % linear.within_counter(self.period)
         # The barrier keeps 2π / period from being folded into one constant.
         turn = lax.optimization_barrier(within.astype(jnp.float32) / np.float32(self.period))[..., None]
-        angle = seal(np.float32(2 * math.pi) * turn, zero) + state.phases
+        angle = seal(np.float32(2 * math.pi) * turn, zero) + linear.along_steps(state.phases, turn)
         swing = seal(np.float32(self.amplitude) * jnp.sin(angle), zero)
-        return state, {"true_weights": state.base_weights + swing}
+        return state, {"true_weights": linear.along_steps(state.base_weights, swing) + swing}
 
     def emit(self, seen: Any, drawn: linear.Drawn, zero: Any) -> tuple[Any, Any]:
         """Return x and w·x + noise."""

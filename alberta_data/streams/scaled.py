@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alberta_data.errors import ArgumentError
+from alberta_data.streams import linear
 from alberta_data.streams.base import Stream, TimeStep
 
 
@@ -132,7 +133,8 @@ class ScaledStreamWrapper(Stream):
 
         observations, targets = self._inner.emit(seen, drawn, zero)
         # The barrier keeps the scales from merging with the constant of the inner stream's features.
-        return lax.optimization_barrier(observations) * np.asarray(self._scales, np.float32), targets
+        scales = linear.along_steps(np.asarray(self._scales, np.float32), observations)
+        return lax.optimization_barrier(observations) * scales, targets
 
 
 def make_scale_range(
