@@ -5,7 +5,8 @@ PYTHON ?= python3
 VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 VENV ?= .venv-$(VERSION)
 BIN := $(VENV)/bin
-CONSTRAINTS := constraints/python$(VERSION).txt
+# What was tested, where this version was; otherwise the bounds of pyproject.toml alone.
+CONSTRAINTS := $(wildcard constraints/python$(VERSION).txt)
 DEMO ?= demo
 
 .PHONY: demo test check bench torture clean
@@ -34,11 +35,11 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: $(VENV)/bin/python pyproject.toml $(CONSTRAINTS)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(addprefix -c ,$(CONSTRAINTS)) -e .
 	touch $@
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml $(CONSTRAINTS)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(addprefix -c ,$(CONSTRAINTS)) -e '.[dev]'
 	touch $@ $(VENV)/.installed
 
 clean:

@@ -117,7 +117,7 @@ _NAMES = {
 }
 HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
-__all__ = sorted([*HOMES, "__version__"])  # noqa: PLE0605
+__all__ = sorted([*HOMES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:

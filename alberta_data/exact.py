@@ -141,7 +141,14 @@ def exp_fused(x: Any) -> Any:
     import jax.numpy as jnp
     from jax import lax
 
-    coefficients = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
+    coefficients = (
+        1.9875691500e-4,
+        1.3981999507e-3,
+        8.3334519073e-3,
+        4.1665795894e-2,
+        1.6666665459e-1,
+        5.0000001201e-1,
+    )
     n = jnp.floor(fused(x, np.float32(1.44269504), np.float32(0.5)))
     r = fused(-n, np.float32(0.693359375), x)
     r = fused(-n, np.float32(-2.12194440e-4), r)

@@ -155,7 +155,7 @@ def _maker(stream: Any, capacity: int, hidden: bool, start: int) -> Maker:
         from alberta_data.streams import phases
 
         def make(state: Any, count: int) -> tuple[dict[str, Any], Any]:
-            out = phases.block(stream, state, np.int32(count), capacity, hidden=hidden)
+            out = phases.block(stream, state, count, capacity, hidden=hidden)
             seen = out.seen if hidden else {}
             return {"observations": out.observations, "targets": out.targets, **seen}, out.state
 
@@ -248,6 +248,7 @@ def state_from_arrays(stream: Any, arrays: Mapping[str, np.ndarray]) -> Any:
             raise ArgumentError(
                 f"{_path(path)} of the state must be {like.dtype} {like.shape}, got {array.dtype} {array.shape}"
             )
+        value = jax.numpy.asarray(array)
         key_impl = jax.random.key_impl(leaf) if _is_key(leaf) else None
-        found.append(jax.numpy.asarray(array) if key_impl is None else jax.random.wrap_key_data(array, impl=key_impl))
+        found.append(value if key_impl is None else jax.random.wrap_key_data(value, impl=key_impl))
     return jax.tree_util.tree_unflatten(structure, found)

@@ -202,7 +202,7 @@ def key(seed: int) -> Any:
     import jax
 
     words = np.array([0, check_seed(seed)], np.uint32)
-    return jax.random.wrap_key_data(words, impl=implementation())
+    return jax.random.wrap_key_data(jax.numpy.asarray(words), impl=implementation())
 
 
 def as_key(any_key: Any) -> Any:
@@ -214,7 +214,7 @@ def as_key(any_key: Any) -> Any:
     import jax
     import jax.numpy as jnp
 
-    if jnp.issubdtype(getattr(any_key, "dtype", None), jax.dtypes.prng_key):
+    if hasattr(any_key, "dtype") and jnp.issubdtype(any_key.dtype, jax.dtypes.prng_key):
         name = str(jax.random.key_impl(any_key))
         if name not in ("threefry2x32", _TAG):
             raise ArgumentError(f"a key must be threefry2x32, got {name}: make it with impl='threefry2x32'")

@@ -121,7 +121,7 @@ def _use_cache() -> None:
     import jax
 
     folder = cache_folder("xla")
-    if folder is None or jax.config.jax_compilation_cache_dir is not None:
+    if folder is None or getattr(jax.config, "jax_compilation_cache_dir", None) is not None:
         return
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

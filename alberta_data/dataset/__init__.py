@@ -1,14 +1,14 @@
 """A frozen dataset from first to last: create, open, verify, reproduce, compare, extend, list.
 
-    naming        where datasets lie and what they are called
-    recording     what is written: a stream or an environment, as blocks and states
-    creating      create_dataset, plan_dataset
-    opened        Dataset, open_dataset
-    reproducing   reproduce: made again and compared
-    comparing     diff
-    extending     extend
-    listing       list_datasets
-    child         a process of its own, where jax runs otherwise than pinned
+naming        where datasets lie and what they are called
+recording     what is written: a stream or an environment, as blocks and states
+creating      create_dataset, plan_dataset
+opened        Dataset, open_dataset
+reproducing   reproduce: made again and compared
+comparing     diff
+extending     extend
+listing       list_datasets
+child         a process of its own, where jax runs otherwise than pinned
 """
 
 from alberta_data.dataset.comparing import Difference, diff

@@ -16,10 +16,7 @@ from typing import Any
 
 from alberta_data import errors, xla
 
-_CODE = (
-    "import sys, json; sys.path[:] = json.loads(sys.argv[1]); "
-    "from alberta_data.dataset.child import main; main()"
-)
+_CODE = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from alberta_data.dataset.child import main; main()"
 Progress = Callable[[int, int], None]
 
 

@@ -192,5 +192,11 @@ def plan_dataset(
         force=force,
     )
     return DatasetPlan(
-        where, source.spec, spec_digest(source.spec), found.size, found.size_on_disk, found.files, disk.free_bytes(where)
+        where,
+        source.spec,
+        spec_digest(source.spec),
+        found.size,
+        found.size_on_disk,
+        found.files,
+        disk.free_bytes(where),
     )

@@ -110,7 +110,9 @@ class _Extended(StreamRecording):
         store = self._store
         kept = store.checkpoint(0)[1]
         if any(not np.array_equal(kept[name], self.initial_state[name]) for name in self.initial_state):
-            raise DamagedDatasetError("the first checkpoint must follow from the seed, found another state", array="checkpoints")
+            raise DamagedDatasetError(
+                "the first checkpoint must follow from the seed, found another state", array="checkpoints"
+            )
         if step % CHECKPOINT_STEPS == 0 and step < self._last:
             for block in store.blocks(step, self._last, block_steps=CHECKPOINT_STEPS, keep=4):
                 step, state = store.checkpoint(block.stop)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shlex
 from collections.abc import Mapping
@@ -91,7 +92,8 @@ def command(spec: Mapping[str, Any], path: Path) -> str | None:
         if name not in STREAMS:
             return None
         # Canonical JSON has sorted the parameters; the stream has them in their order.
-        words += [name, *(w for key in STREAMS[name].__dataclass_fields__ for w in _option(key, parameters[key]))]
+        fields = dataclasses.fields(STREAMS[name])  # type: ignore[arg-type]
+        words += [name, *(w for field in fields for w in _option(field.name, parameters[field.name]))]
     elif spec["kind"] == "environment":
         words += ["environment", spec["stream"], *_environment_options(parameters)]
     else:

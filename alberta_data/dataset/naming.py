@@ -130,7 +130,9 @@ def _by_id(digits: str, folder: Path) -> Path:
         except (AlbertaDataError, OSError):
             continue
     if not found:
-        raise ArgumentError(f"no dataset in {folder} has an id that begins with {digits}: `alberta-data list` shows them")
+        raise ArgumentError(
+            f"no dataset in {folder} has an id that begins with {digits}: `alberta-data list` shows them"
+        )
     if len(found) > 1:
         names = ", ".join(path.name for path in found)
         raise ArgumentError(f"{len(found)} datasets have an id that begins with {digits} ({names}): give more digits")

@@ -73,7 +73,7 @@ class StreamRecording:
         ArgumentError: a number out of range, or not a stream.
     """
 
-    decisive = CAN_CHANGE_A_BIT
+    decisive: tuple[str, ...] = CAN_CHANGE_A_BIT
 
     def __init__(
         self,
@@ -88,7 +88,12 @@ class StreamRecording:
         if not all(hasattr(stream, name) for name in ("feature_dim", "init", "step")):
             raise ArgumentError(f"a stream must have feature_dim, init and step, got {stream!r:.80}")
         generation.check_block_steps(block_steps)
-        self.stream, self.seed, self.steps, self._block_steps = stream, check_seed(seed), check_steps(steps), block_steps
+        self.stream, self.seed, self.steps, self._block_steps = (
+            stream,
+            check_seed(seed),
+            check_steps(steps),
+            block_steps,
+        )
         self.spec = spec_of(stream, seed, steps, parameters)
         self._first = generation.initial_state(stream, seed)
         self.initial_state: State = generation.state_arrays(self._first)

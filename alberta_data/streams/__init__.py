@@ -23,6 +23,8 @@ import alberta_data
 def __getattr__(name: str) -> Any:
     """Find a public name of the streams; gymnasium is imported for its own only."""
     home = alberta_data.HOMES.get(name, "")
-    if home in (f"{__name__}.synthetic", f"{__name__}.gymnasium", "alberta_data.blocks") or name.startswith("learn_from_"):
+    if home in (f"{__name__}.synthetic", f"{__name__}.gymnasium", "alberta_data.blocks") or name.startswith(
+        "learn_from_"
+    ):
         return getattr(alberta_data, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,6 +10,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from alberta_data.blocks import TimeStep
 from alberta_data.exact import zero_of
 from alberta_data.keys import Words, key_of, split, words_of
@@ -102,8 +104,9 @@ def block(stream: Any, state: Any, steps: int, capacity: int, *, hidden: bool = 
         capacity: rows of the arrays; one program is compiled for each.
         hidden: also return what `emit` saw of the hidden state.
     """
-    key, step_keys, filled = _numbers_program(stream, capacity)(stream.unwrap(state).key, steps)
-    return _finish_program(stream, capacity, hidden)(state, key, step_keys, filled, steps)
+    count = np.int32(steps)
+    key, step_keys, filled = _numbers_program(stream, capacity)(stream.unwrap(state).key, count)
+    return _finish_program(stream, capacity, hidden)(state, key, step_keys, filled, count)
 
 
 @lru_cache(maxsize=64)
@@ -150,7 +153,9 @@ def _chain(key: Words, steps: Any, capacity: int) -> tuple[Words, Words]:
 
     def turn(index: Any, carry: Any) -> Any:
         key, rows = carry
-        rows = Words(*(lax.dynamic_update_index_in_dim(row, word, index, 0) for row, word in zip(rows, key, strict=True)))
+        rows = Words(
+            *(lax.dynamic_update_index_in_dim(row, word, index, 0) for row, word in zip(rows, key, strict=True))
+        )
         return split(key, 0), rows
 
     return lax.fori_loop(0, steps, turn, (key, room))

@@ -88,7 +88,9 @@ def from_spec(spec: Mapping[str, Any]) -> Stream:
         UnavailableError: of another kind, another generator of random numbers, or not known here.
     """
     if spec.get("kind") != "stream":
-        raise UnavailableError(f"only datasets of kind 'stream' are made from their spec, this one is {spec.get('kind')!r}")
+        raise UnavailableError(
+            f"only datasets of kind 'stream' are made from their spec, this one is {spec.get('kind')!r}"
+        )
     if spec.get("prng") != PRNG:
         raise UnavailableError(f"random numbers of {spec.get('prng')!r} cannot be made here, only {PRNG!r}")
     return from_definition(spec)

@@ -159,7 +159,9 @@ def make_scale_range(
     _check_range(feature_dim, min_scale, max_scale, log_spaced)
     if not log_spaced:
         return jnp.asarray(_line(min_scale, max_scale, feature_dim))
-    return jnp.asarray(np.power(10.0, _line(np.log10(min_scale), np.log10(max_scale), feature_dim).astype(np.float64)), jnp.float32)
+    return jnp.asarray(
+        np.power(10.0, _line(np.log10(min_scale), np.log10(max_scale), feature_dim).astype(np.float64)), jnp.float32
+    )
 
 
 def _line(first: float, last: float, size: int) -> np.ndarray:

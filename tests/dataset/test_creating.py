@@ -43,9 +43,7 @@ def test_what_is_stored_is_what_the_stream_gives(tmp_path):
 def test_one_id_over_chunk_sizes_block_lengths_and_codecs(tmp_path, steps):
     ways = [{}, {"chunk_steps": 1}, {"chunk_steps": 7, "block_steps": 1}, {"block_steps": 7, "codec": "fast"},
             {"chunk_steps": min(steps, 501), "codec": "small"}]  # fmt: skip
-    ids = {
-        create_dataset(STREAM, steps=steps, path=tmp_path / f"{n}.zarr", **way).id for n, way in enumerate(ways)
-    }
+    ids = {create_dataset(STREAM, steps=steps, path=tmp_path / f"{n}.zarr", **way).id for n, way in enumerate(ways)}
     assert len(ids) == 1
 
 
@@ -96,7 +94,8 @@ def test_a_process_forked_after_jax_has_started_gives_a_right_result(tmp_path):
         "import jax; jax.numpy.zeros(1).block_until_ready()\n"
         "child = os.fork()\n"
         "if child == 0:\n"
-        f"    d = create_dataset(AbruptChangeStream(3, change_interval=7), steps=2000, path={str(tmp_path / 'f.zarr')!r})\n"
+        "    stream = AbruptChangeStream(3, change_interval=7)\n"
+        f"    d = create_dataset(stream, steps=2000, path={str(tmp_path / 'f.zarr')!r})\n"
         "    print(d.id, flush=True); os._exit(0)\n"
         "os.waitpid(child, 0)"
     )
@@ -182,10 +181,11 @@ def test_a_name_says_what_is_in_a_dataset(stream, steps, name):
 
 
 def test_long_names_are_cut_to_120_characters_and_stay_different():
-    names = {
-        dataset_name(AbruptChangeStream(20, noise_std=1 / 3 + n * 1e-9, feature_std=1 / 7, change_interval=12345678901), s, 5)
-        for n in range(3) for s in (10**6 + 1, 2)
-    }  # fmt: skip
+    streams = [
+        AbruptChangeStream(20, noise_std=1 / 3 + n * 1e-9, feature_std=1 / 7, change_interval=12345678901)
+        for n in range(3)
+    ]
+    names = {dataset_name(stream, steps, 5) for stream in streams for steps in (10**6 + 1, 2)}
     scaled = dataset_name(ScaledStreamWrapper(AbruptChangeStream(9), even_scales(9, 0.1, 3, True)), 10, 0)
     assert len(names) == 6
     assert max(map(len, names)) <= 120

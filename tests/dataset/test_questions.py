@@ -23,9 +23,11 @@ def dataset(tmp_path_factory):
 
 def forged(dataset, path, change):
     """Write the same rows with `change` applied to each block: a dataset that claims a spec it was not made from."""
-    declarations = [d for d in declared(dataset)]
+    declarations = declared(dataset)
     first = dataset.store.checkpoint(0)[1]
-    with Writer.begin(path, dict(dataset.spec), dict(dataset.made_with), declarations, checkpoint_state=first) as writer:
+    with Writer.begin(
+        path, dict(dataset.spec), dict(dataset.made_with), declarations, checkpoint_state=first
+    ) as writer:
         for block, state in generation.blocks(dataset.stream, dataset.spec["seed"], dataset.steps):
             arrays = {name: np.array(rows) for name, rows in block.arrays.items()}
             after = {name: array.copy() for name, array in generation.state_arrays(state).items()}
@@ -140,7 +142,9 @@ def test_diff_tells_spec_settings_and_the_first_step_apart(dataset, tmp_path):
 
 
 @pytest.mark.parametrize("name", STREAMS)
-@pytest.mark.parametrize(("before", "after"), [(1000, 1500), (131_072, 131_073), (262_144, 280_000), (140_000, 300_000)])
+@pytest.mark.parametrize(
+    ("before", "after"), [(1000, 1500), (131_072, 131_073), (262_144, 280_000), (140_000, 300_000)]
+)
 def test_an_extended_dataset_has_the_id_of_one_made_at_once(name, before, after, tmp_path):
     stream = with_features(name, 2)
     short = create_dataset(stream, steps=before, seed=1, path=tmp_path / "short.zarr")

@@ -149,7 +149,7 @@ def test_a_parameter_out_of_its_range_is_named_with_its_value(values):
 
 
 def test_bounds_that_contradict_each_other_are_refused():
-    with pytest.raises(ArgumentError, match="min_log_scale must be at most max_log_scale, got 2.0 and 1.0"):
+    with pytest.raises(ArgumentError, match=r"min_log_scale must be at most max_log_scale, got 2\.0 and 1\.0"):
         ScaleDriftStream(3, min_log_scale=2, max_log_scale=1)
     with pytest.raises(ArgumentError, match="min_scale must be at most max_scale"):
         DynamicScaleShiftStream(3, min_scale=2, max_scale=1)

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from alberta_data.streams.scaled import ScaledStreamWrapper, make_scale_range
 from alberta_data.streams.registry import STREAMS
+from alberta_data.streams.scaled import ScaledStreamWrapper, make_scale_range
 from tests.streams.making import rows
 
 DATA = Path(__file__).parent.parent / "data"
