@@ -2,12 +2,16 @@
 
     packing, unpacking    one file, and back; archives, archive_source behind them
     fetching              from elsewhere; landing, transfer, mending, whole_file behind it
+    pushing               to elsewhere
+    recipes               the few lines that make a dataset again
 
 Nothing here imports jax; each library that only one function needs is imported by it.
 """
 
 from alberta_data.share.fetching import Fetched, fetch
 from alberta_data.share.packing import pack
+from alberta_data.share.pushing import Pushed, push
+from alberta_data.share.recipes import read_recipe, recipe
 from alberta_data.share.unpacking import Unpacked, unpack
 
-__all__ = ["Fetched", "Unpacked", "fetch", "pack", "unpack"]
+__all__ = ["Fetched", "Pushed", "Unpacked", "fetch", "pack", "push", "read_recipe", "recipe", "unpack"]

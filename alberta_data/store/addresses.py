@@ -104,6 +104,27 @@ def transport(
     return Web(url, timeout=timeout, any_redirect=any_redirect)
 
 
+def retrying(work: Callable[[], T]) -> T:
+    """Return what `work` does, tried again where the network failed or what came is damaged.
+
+    Raises:
+        StorageError: the network still fails.
+        DamagedDatasetError: what comes is still damaged.
+    """
+    tries = 0
+    while True:
+        try:
+            return work()
+        except (AddressError, DamagedDatasetError) as err:
+            status, asked = getattr(err, "status", None), getattr(err, "wait", 0.0)
+            denied = status is not None and 400 <= status < 500 and status not in (408, 425, 429)
+            waits = DENIED_WAITS if denied else WAITS
+            if tries >= len(waits):
+                raise
+            time.sleep(max(waits[tries], min(asked, 10.0)))
+            tries += 1
+
+
 def check_id(text: str | None) -> str | None:
     """Return an id given by a person, or None.
 
@@ -194,24 +215,8 @@ class AddressSource:
         return _Sized(self._transport.open(path), self.name, part)
 
     def retrying(self, work: Callable[[], T]) -> T:
-        """Return what `work` does, tried again where the network failed or what came is damaged.
-
-        Raises:
-            StorageError: the network still fails.
-            DamagedDatasetError: what comes is still damaged.
-        """
-        tries = 0
-        while True:
-            try:
-                return work()
-            except (AddressError, DamagedDatasetError) as err:
-                status, asked = getattr(err, "status", None), getattr(err, "wait", 0.0)
-                denied = status is not None and 400 <= status < 500 and status not in (408, 425, 429)
-                waits = DENIED_WAITS if denied else WAITS
-                if tries >= len(waits):
-                    raise
-                time.sleep(max(waits[tries], min(asked, 10.0)))
-                tries += 1
+        """Return what `work` does, tried again; see `retrying`."""
+        return retrying(work)
 
     def close(self) -> None:
         """Let go of the connections and of what is in memory."""
@@ -361,6 +366,7 @@ __all__ = [
     "is_address",
     "local_path",
     "open_address",
+    "retrying",
     "shown",
     "transport",
 ]

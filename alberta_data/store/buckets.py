@@ -117,7 +117,7 @@ class Bucket:
 
             if self.scheme == "s3" and "anon" not in options:
                 options["anon"] = _no_credentials()
-            return fsspec.filesystem(self.scheme, use_listings_cache=False, skip_instance_cache=True, **options)
+            return fsspec.filesystem(self.scheme, use_listings_cache=False, **options)
         except ImportError:
             needed = NEEDS[self.scheme]
             extra = ": pip install 'alberta-data[remote]'" if needed == "s3fs" else f": pip install fsspec {needed}"
