@@ -50,6 +50,26 @@ def test_no_bit_of_the_root_can_change_unseen(tmp_path):
     assert flip_root(tmp_path, lambda byte: range(8)) > 3000
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"prepared"', b'"prepares"'),
+        (b'"seal":"', b'"seal": "'),
+        (b'"steps":20', b'"steps":2e1'),
+        (b'"title"', b'"t\\u0069tle"'),
+        (b'"x86_64"', b'"arm_64"'),
+    ],
+)
+def test_a_root_that_is_not_as_it_was_sealed_is_damaged(old, new, tmp_path):
+    TINY.write(tmp_path / "d.zarr")
+    data = (tmp_path / "d.zarr/zarr.json").read_bytes()
+    assert old in data
+    overwrite(tmp_path / "d.zarr/zarr.json", data.replace(old, new, 1))
+    with pytest.raises(DamagedDatasetError) as caught:
+        open_store(tmp_path / "d.zarr")
+    assert caught.value.chunk == "zarr.json"
+
+
 def flip_documents(tmp_path, bits_of):
     path = tmp_path / "d.zarr"
     root = TINY.write(path)
@@ -262,6 +282,11 @@ def swap_chunks(originals, tmp_path, count, seed):
         assert found
         assert {array for array, _ in found} == {array}
         assert found == expected or name in ("small", "leafy")
+        with open_store(path) as store:
+            if array in store.root.arrays and store.by_step(array):
+                with pytest.raises(DamagedDatasetError) as caught:
+                    learn(store)
+                assert (caught.value.array, caught.value.chunk) in found
         if (path / key).read_bytes() != before:
             overwrite(path / key, before)
         if number % 3 == 1 and alike:

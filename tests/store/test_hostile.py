@@ -273,6 +273,25 @@ def test_no_decoder_sees_a_chunk_whose_header_lies(what, tmp_path, bounded, monk
     assert not called
 
 
+def test_padding_of_a_packed_chunk_that_hides_something_is_seen(tmp_path):
+    from alberta_data.store.codecs import compress
+
+    PACKED.write(tmp_path / "d.zarr")
+    with open_store(tmp_path / "d.zarr") as store:
+        layout = store.root.layouts["rewards"]
+    rows = np.concatenate([PACKED.rows(PACKED.arrays[2], 768, 900).view(np.uint8), layout.padding(256 - 132)])
+    rows[-1] ^= 1
+    body = compress(layout, rows)
+    data = body + crc_bytes(crc32c(np.frombuffer(body, np.uint8)))
+    overwrite(tmp_path / "d.zarr/rewards/c/3", data)
+    record = {"size": len(data), "sha256": sha256_of(data)}
+    reseal(tmp_path / "d.zarr", lambda d: ours(d)["files"].update({"rewards/c/3": record}))
+    with open_store(tmp_path / "d.zarr") as store:
+        assert [damage.chunk for damage in store.verify().damages] == ["rewards/c/3"]
+        with pytest.raises(DamagedDatasetError, match="fill value"):
+            store.read("rewards")
+
+
 def test_a_thousand_fuzzed_chunks_are_seen_by_no_decoder(tmp_path, monkeypatch):
     from numcodecs import blosc
 
