@@ -107,7 +107,6 @@ def learn(
     """
     prepare()
     from alberta_data.dataset import open_dataset
-    from alberta_data.dataset.experience import experience
 
     values = {
         "step_size": step_size, "initial_step_size": initial_step_size, "meta_step_size": meta_step_size, "tau": tau,
@@ -127,7 +126,7 @@ def learn(
     before = None
     for place in datasets:
         with open_dataset(place, data_dir=data_dir) as stored:
-            dataset = experience(stored, **_replayed(check, mode, include_action))
+            dataset = stored.replay(**_replayed(check, mode, include_action))
             if dry_run:
                 _tell_plan(dataset, learners, learning, as_json=as_json)
                 continue

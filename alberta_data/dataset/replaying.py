@@ -51,6 +51,14 @@ class Replay:
         self.include_action = parameters["include_action_in_features"] if include_action is None else include_action
 
     @property
+    def replayed(self) -> dict[str, Any] | None:
+        """In what this replay is not the one that the spec says, for a receipt; None where it is."""
+        usual = self.dataset.spec["parameters"]
+        if (self.mode, self.include_action) == (usual["mode"], usual["include_action_in_features"]):
+            return None
+        return {"mode": self.mode, "include_action": self.include_action}
+
+    @property
     def id(self) -> str:
         """The dataset's id."""
         return self.dataset.id

@@ -129,7 +129,7 @@ def learn(
     place = default_path(dataset, request) if path is None else Path(path)
     if _elsewhere(dataset):
         keywords = {"path": place, "metrics": metrics, "resume": resume, "overwrite": overwrite, **options}
-        return pinned(_learn_at, dataset.store.name, learners, progress=progress, **keywords)  # type: ignore[no-any-return]
+        return pinned(_learn_at, _place(dataset), learners, progress=progress, **keywords)  # type: ignore[no-any-return]
     there = receipt_at(place)
     if there is not None and not overwrite:
         if there.get("run") != request.to_json():
@@ -171,7 +171,7 @@ def check_receipt(
     if request.after != (None if after is None else after.digest):
         raise ArgumentError(f"the run went on from the one with digest {request.after}, which must be given as after")
     if _elsewhere(dataset):
-        return pinned(_check_at, receipt, dataset.store.name, progress=progress, after=after)  # type: ignore[no-any-return]
+        return pinned(_check_at, receipt, _place(dataset), progress=progress, after=after)  # type: ignore[no-any-return]
     return _compared(there, _repeat(dataset, request, after, progress), None)
 
 
@@ -180,13 +180,24 @@ def _elsewhere(dataset: Any) -> bool:
     return (xla.forked() or not xla.pin()) and hasattr(dataset, "store")
 
 
-def _learn_at(place: str, learners: Any, progress: Progress | None = None, **keywords: Any) -> Run:
-    with open_dataset(place) as dataset:
+_Place = tuple[str, dict[str, Any] | None]
+
+
+def _place(dataset: Any) -> _Place:
+    """Return where a dataset lies, and how an environment's is replayed."""
+    replay = {"mode": dataset.mode, "include_action": dataset.include_action} if hasattr(dataset, "replayed") else None
+    return dataset.store.name, replay
+
+
+def _learn_at(place: _Place, learners: Any, progress: Progress | None = None, **keywords: Any) -> Run:
+    with open_dataset(place[0]) as stored:
+        dataset = stored if place[1] is None else stored.replay(**place[1])
         return learn(dataset, learners, progress=progress, **keywords)
 
 
-def _check_at(receipt: Any, place: str, after: Run | None, progress: Progress | None = None) -> Run:
-    with open_dataset(place) as dataset:
+def _check_at(receipt: Any, place: _Place, after: Run | None, progress: Progress | None = None) -> Run:
+    with open_dataset(place[0]) as stored:
+        dataset = stored if place[1] is None else stored.replay(**place[1])
         return check_receipt(receipt, dataset, after=after, progress=progress)
 
 

@@ -10,7 +10,6 @@ import zarr
 
 from alberta_data import dataset as library
 from alberta_data.cli.grid import grid
-from alberta_data.dataset.experience import experience
 from alberta_data.environments.gymnasium_stream import collect_trajectory
 from alberta_data.environments.parameters import PredictionMode
 from alberta_data.errors import ArgumentError
@@ -207,7 +206,7 @@ def test_a_part_of_an_environments_steps_has_the_metrics_of_the_whole(cli: Cli, 
     words = ("--mode", "next_state", "--target", "2", "--metrics", "full")
     cli("learn", cartpole, *words, "--steps", "2000", "-o", "whole")
     with library.open_dataset(cartpole) as found:
-        replay = experience(found, mode="next_state")
+        replay = found.replay("next_state")
         rows = np.concatenate([block.targets for block in replay.blocks(block_steps=64)])
         for start, stop in ((0, 100), (37, 2001), (2900, 3000), (2999, 3000)):
             part = np.concatenate([block.targets for block in replay.blocks(start, stop, block_steps=64)])
@@ -230,6 +229,6 @@ def test_values_are_learned_from_transitions(cli: Cli, cartpole: str) -> None:
 
 def test_a_mode_is_asked_of_environments_only(cli: Cli, dataset: Path, cartpole: str) -> None:
     ran = cli("learn", NAME, "--mode", "value")
-    assert (ran.code, ran.error.startswith("--mode must go with")) == (2, True)
+    assert (ran.code, ran.error.startswith("--mode is of an environment's dataset")) == (2, True)
     ran = cli("learn", cartpole, "--mode", "values")
     assert (ran.code, "reward, next_state, value" in ran.error) == (2, True)
