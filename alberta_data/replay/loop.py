@@ -94,8 +94,8 @@ def loop(kind: Kind) -> Any:
             t, state, metrics, histories = carry
             x = _row(tile.observations, t, lanes)
             taken = core.step(kind.optimizer, kind.normalizer, state, x, target(state, t), numbers.zero)
-            row = jnp.concatenate(core.metrics(taken))[None]
-            metrics = lax.dynamic_update_slice(metrics, row, (t, *(0,) * (metrics.ndim - 1)))
+            row = jnp.concatenate(core.metrics(taken))
+            metrics = lax.dynamic_update_index_in_dim(metrics, row, t, 0)
             return t + 1, taken.state, metrics, record(taken, t, histories)
 
         def target(state: core.PackedLearner, t: Any) -> Any:
@@ -115,7 +115,7 @@ def loop(kind: Kind) -> Any:
             rows = [(when[1] + t + when[0] - 1) // when[0] - (when[1] + when[0] - 1) // when[0] for when in whens]
             at = [rows[0]] * (len(seen) - 2 * bool(kind.scales)) + [rows[-1]] * (2 * bool(kind.scales))
             return tuple(
-                lax.dynamic_update_slice(history, value[None], (row, *(0,) * value.ndim))
+                lax.dynamic_update_index_in_dim(history, value, row, 0)
                 for history, value, row in zip(histories, seen, at, strict=True)
             )
 

@@ -115,9 +115,7 @@ def _make_loop(learner: Any, td: bool) -> Any:
             t, state, metrics = carry
             result = update(state, t)
             metrics = jax.tree.map(
-                lambda table, value: lax.dynamic_update_slice(
-                    table, jnp.asarray(value, table.dtype)[None], (t, *(0,) * (table.ndim - 1))
-                ),
+                lambda table, value: lax.dynamic_update_index_in_dim(table, jnp.asarray(value, table.dtype), t, 0),
                 metrics,
                 result.metrics,
             )

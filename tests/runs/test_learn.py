@@ -22,7 +22,7 @@ from alberta_data.errors import (
     RefusedError,
 )
 from alberta_data.learners import IDBD, LMS, Autostep, LinearLearner, OnlineNormalizer
-from alberta_data.replay import learn_from_trajectory
+from alberta_data.replay import learn_from_trajectory, run_learning_loop
 from alberta_data.runs import (
     check_receipt,
     final_states,
@@ -471,3 +471,23 @@ def test_a_killed_run_resumes_to_the_same_bytes(dataset, tmp_path):
     found = learn(dataset, GRID[2], path=tmp_path / "run", resume=True, progress=lambda done, total: seen.append(done))
     assert seen[0] > 10_000
     assert files(found.path) == files(learn(dataset, GRID[2], path=tmp_path / "whole").path)
+
+
+def test_learning_straight_from_the_stream_gives_the_bits_of_its_dataset(dataset):
+    learner = LinearLearner(IDBD(0.02, 0.01), OnlineNormalizer())
+    with jax.numpy_rank_promotion("allow"):
+        assert same(
+            run_learning_loop(learner, AbruptChangeStream(5), STEPS, 3), learn_from_trajectory(learner, dataset)
+        )
+
+
+@pytest.mark.parametrize("setting", [{"JAX_ENABLE_X64": "1"}, {"JAX_DEFAULT_MATMUL_PRECISION": "bfloat16"}], ids=str)
+def test_settings_of_jax_change_no_bit(dataset, run, setting):
+    code = (
+        "import sys; from alberta_data.xla import pin; pin(); from alberta_data.dataset import open_dataset\n"
+        "from alberta_data.learners import *; from alberta_data.runs import check_receipt\n"
+        "print(check_receipt(sys.argv[1], open_dataset(sys.argv[2])).digest)\n"
+    )
+    command = [sys.executable, "-c", code, str(run.path), str(dataset.path)]
+    found = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **setting})
+    assert found.stdout.strip() == run.digest, found.stderr[-500:]
