@@ -5,50 +5,61 @@ The loop does what the order of draws says, one step at a time: split a key, dra
 
 from __future__ import annotations
 
-import time
-from statistics import median
+from collections.abc import Callable, Iterator
 
-import gymnasium
-import jax
-import jax.numpy as jnp
+from benchmarks.measuring import Bench, Row, per
 
-from alberta_data.environments.collection import collect_blocks
-from alberta_data.environments.parameters import EnvironmentStream
-
+GOAL = "S8"
 OURS, THEIRS = 40_000, 1_000
 
 
-def collect() -> None:
-    for _ in collect_blocks(EnvironmentStream("CartPole-v1"), 0, OURS):
-        pass
+def collect(steps: int) -> Callable[[], None]:
+    from alberta_data.environments.collection import collect_blocks
+    from alberta_data.environments.parameters import EnvironmentStream
+
+    def run() -> None:
+        for _ in collect_blocks(EnvironmentStream("CartPole-v1"), 0, steps):
+            pass
+
+    return run
 
 
-def loop() -> None:
-    env, episode, rng = gymnasium.make("CartPole-v1"), 0, jax.random.key(0, impl="threefry2x32")
-    seen, _ = env.reset(seed=episode)
-    rows = []
-    for _ in range(THEIRS):
-        rng, k = jax.random.split(rng, 2)
-        action = int(jax.random.randint(k, (), 0, 2))
-        observation = jnp.array([*seen, action], jnp.float32)
-        seen, reward, terminated, truncated, _ = env.step(action)
-        rows.append((observation, jnp.array([reward], jnp.float32)))
-        if terminated or truncated:
-            episode += 1
-            seen, _ = env.reset(seed=episode)
+def loop(steps: int) -> Callable[[], None]:
+    import gymnasium
+    import jax
+    import jax.numpy as jnp
+
+    def run() -> None:
+        env, episode, rng = gymnasium.make("CartPole-v1"), 0, jax.random.key(0, impl="threefry2x32")
+        seen, _ = env.reset(seed=episode)
+        rows = []
+        for _ in range(steps):
+            rng, k = jax.random.split(rng, 2)
+            action = int(jax.random.randint(k, (), 0, 2))
+            observation = jnp.array([*seen, action], jnp.float32)
+            seen, reward, terminated, truncated, _ = env.step(action)
+            rows.append((observation, jnp.array([reward], jnp.float32)))
+            if terminated or truncated:
+                episode += 1
+                seen, _ = env.reset(seed=episode)
+
+    return run
 
 
-def main() -> None:
-    times: dict[str, list[float]] = {"collect": [], "loop": []}
-    for round_ in range(6):
-        for name, run, steps in (("collect", collect, OURS), ("loop", loop, THEIRS)):
-            start = time.perf_counter()
-            run()
-            if round_:  # the first one compiles
-                times[name].append((time.perf_counter() - start) / steps)
-    ours, theirs = median(times["collect"]), median(times["loop"])
-    print(f"S8 collect {ours * 1e6:.2f} µs a step, loop {theirs * 1e6:.1f}: {theirs / ours:.0f} times faster (goal 40)")
-
-
-if __name__ == "__main__":
-    main()
+def rows(bench: Bench) -> Iterator[Row]:
+    mine, other = bench.count(OURS, 100), bench.count(THEIRS, 10)
+    with bench.worker(collect, steps=mine) as fast, bench.worker(loop, steps=other) as slow:
+        ours, theirs = bench.in_turn(fast, slow)
+    ours, theirs = per(ours, mine), per(theirs, other)
+    yield Row(
+        GOAL,
+        "collecting CartPole, random policy, per step",
+        "a loop that splits a key, draws, and makes a `jnp` array a step",
+        ours.wall,
+        theirs.wall,
+        40,
+        faster=True,
+        unit="µs",
+        scale=1e6,
+        cpu=(ours.cpu, theirs.cpu),
+    )
