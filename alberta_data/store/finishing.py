@@ -109,6 +109,8 @@ def write_root(folder: Path, root: Root) -> None:
     writing = folder / f".{ROOT}.writing"
     disk.unlink(writing)
     write_file(writing, data)
+    # All that the root names has its own name on the disk before the root has.
+    disk.sync_folder(folder)
     disk.rename(writing, folder / ROOT)
     disk.sync_folder(folder)
 
