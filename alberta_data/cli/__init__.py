@@ -5,6 +5,7 @@
     groups       commands loaded when they are asked for, so that `--help` starts quickly
     command      a function → a command: its texts read as numbers, its example, its errors in the words of its options
     options      the options that several commands share
+    places       a dataset by path, name, digits of its id, or address
     numbers      numbers, lists and ranges from text, exactly
     output       what is printed, escaped, on any terminal
     progress     steps, steps/s, time left

@@ -39,8 +39,9 @@ def report(error: BaseException, *, debug: bool) -> int:
 
         for line in traceback.format_exception(error):
             for part in line.splitlines():
-                output.say(part)
+                output.say(output.without_queries(part))
     code, text = _described(error, debug)
+    text = output.without_queries(text)
     output.say(f"error: {text}" if code not in (INTERRUPTED, 128 + 15) else text)
     return code
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from alberta_data.cli import numbers, options, output
+from alberta_data.cli import numbers, options, output, places
 from alberta_data.cli.command import Reads, command
 from alberta_data.cli.computing import prepare
 from alberta_data.cli.grid import grid
@@ -29,7 +29,9 @@ def _numbers(flag: str, help: str) -> Any:
     "alberta-data learn abrupt-d20-1e5-s0 --optimizer lms --optimizer idbd --step-size 0.001:0.1:log9",
 )
 def learn(
-    datasets: Annotated[list[str], typer.Argument(metavar="DATASET", help=options.NAMED, show_default=False)],
+    datasets: Annotated[
+        list[str], typer.Argument(metavar="DATASET", help=f"{options.NAMED}; or an address", show_default=False)
+    ],
     *,
     optimizer: Annotated[
         list[str] | None, typer.Option("--optimizer", metavar="lms|idbd|autostep", help="else lms; repeatable")
@@ -91,6 +93,8 @@ def learn(
         typer.Option("--check", metavar="RECEIPT", help="learn what a receipt says, compare the digest"),
         options.APath,
     ] = None,
+    id: places.Id = None,
+    cache_dir: places.CacheDir = None,
     data_dir: options.DataDir = None,
     dry_run: options.DryRun = False,
     as_json: options.Json = False,
@@ -106,16 +110,15 @@ def learn(
     latter is above the noise floor, mean step-size, the error in ten windows on a logarithmic scale.
     """
     prepare()
-    from alberta_data.dataset import open_dataset
-
     values = {
         "step_size": step_size, "initial_step_size": initial_step_size, "meta_step_size": meta_step_size, "tau": tau,
         "decay": decay,
     }  # fmt: skip
     if gamma is not None and not td:
         raise ArgumentError(f"--gamma must go with --td, got {gamma} alone")
-    if output_ is not None and len(datasets) > 1:
-        raise ArgumentError(f"--output must go with one dataset, got {len(datasets)}")
+    for flag, value in (("--output", output_), ("--id", id)):
+        if value is not None and len(datasets) > 1:
+            raise ArgumentError(f"{flag} must go with one dataset, got {len(datasets)}")
     learning = {
         "start": start, "steps": steps, "target": target, "td": td, "gamma": 0.99 if gamma is None else gamma,
         "metrics": metrics, "track_step_sizes": track_step_sizes, "track_normalizer": track_normalizer,
@@ -125,7 +128,7 @@ def learn(
     learners = grid(optimizer or ["lms"], normalizer or ["none"], values)
     before = None
     for place in datasets:
-        with open_dataset(place, data_dir=data_dir) as stored:
+        with places.opened(place, data_dir, id, cache_dir, quiet) as stored:
             dataset = stored.replay(**_replayed(check, mode, include_action))
             if dry_run:
                 _tell_plan(dataset, learners, learning, as_json=as_json)

@@ -12,6 +12,8 @@ from alberta_data.cli.computing import prepare
 from alberta_data.cli.progress import Progress
 from alberta_data.cli.stopping import resumable
 
+PACKED = ".zip"
+
 
 @dataclass(frozen=True)
 class Destination:
@@ -42,15 +44,21 @@ def make(stream: Any, to: Destination, allow_import: tuple[str, ...] = ()) -> in
     if to.dry_run:
         _tell_plan(plan, as_json=to.as_json)
         return 0
-    there = not to.overwrite and (plan.path / "zarr.json").exists()
+    packed = plan.path.suffix == PACKED
+    there = _there(plan, packed) and not to.overwrite
     size = numbers.bytes_text(plan.size)
     line = f"{_named(plan.spec)}, {numbers.with_commas(to.steps)} steps, seed {to.seed}, {size}"
     began = time.monotonic()
     with Progress("generate", quiet=to.quiet, announcement=line) as progress, resumable():
-        dataset = create_dataset(
-            stream, steps=to.steps, seed=to.seed, path=to.output, data_dir=to.data_dir, chunk_steps=to.chunk_steps,
-            codec=to.codec, overwrite=to.overwrite, force=to.force, allow_import=allow_import, progress=progress,
-        )  # fmt: skip
+        if packed and there:
+            dataset = _same(plan)
+        else:
+            dataset = create_dataset(
+                stream, steps=to.steps, seed=to.seed, path=_unpacked(plan.path) if packed else to.output,
+                data_dir=to.data_dir, chunk_steps=to.chunk_steps, codec=to.codec, overwrite=to.overwrite,
+                force=to.force, allow_import=allow_import, progress=progress,
+            )  # fmt: skip
+            dataset = _packed(dataset, plan.path, overwrite=to.overwrite) if packed else dataset
     with dataset:
         if not to.quiet:
             done = "already there" if there else _pace(progress, time.monotonic() - began)
@@ -62,6 +70,48 @@ def make(stream: Any, to: Destination, allow_import: tuple[str, ...] = ()) -> in
     return 0
 
 
+def _there(plan: Any, packed: bool) -> bool:
+    """Say whether something lies at the destination that is, or may be, the dataset."""
+    return bool(plan.path.exists() if packed else (plan.path / "zarr.json").exists())
+
+
+def _same(plan: Any) -> Any:
+    """Return the packed dataset at the destination.
+
+    Raises:
+        DestinationError: it is another one, or something else.
+    """
+    from alberta_data.dataset import open_dataset
+    from alberta_data.errors import AlbertaDataError, DestinationError
+
+    taken = f"destination must be free or this dataset, got something else at {plan.path}: take another name"
+    try:
+        found = open_dataset(plan.path)
+    except AlbertaDataError:
+        raise DestinationError(taken) from None
+    if dict(found.spec) != plan.spec:
+        found.close()
+        raise DestinationError(f"{taken}, or --overwrite")
+    return found
+
+
+def _unpacked(path: Path) -> Path:
+    """Return the folder in which what will be packed is made; the same command goes on with it."""
+    return path.with_name(f"{path.name}.unpacked")
+
+
+def _packed(dataset: Any, path: Path, *, overwrite: bool) -> Any:
+    """Pack a dataset that was made to be packed, remove its folder, and return it opened where it is now."""
+    from alberta_data.dataset import delete_dataset, open_dataset
+    from alberta_data.share import pack
+
+    with dataset:
+        pack(dataset, path, overwrite=overwrite)
+        folder = dataset.path
+    delete_dataset(folder)
+    return open_dataset(path)
+
+
 def described(dataset: Any) -> dict[str, Any]:
     """Return what programs want to know of a dataset."""
     arrays = {
@@ -70,7 +120,7 @@ def described(dataset: Any) -> dict[str, Any]:
     }
     return {
         "id": dataset.id,
-        "path": str(dataset.path),
+        "path": dataset.store.name,
         "spec": dataset.spec,
         "arrays": arrays,
         "made_with": dataset.made_with,

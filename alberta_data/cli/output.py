@@ -5,11 +5,15 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
 from alberta_data.errors import StorageError
+
+_USER = re.compile(r"://[^/\s]*@")
+_QUERY = re.compile(r"(://[^\s?'\"]+)\?[^\s'\"]+")
 
 
 def be_tolerant() -> None:
@@ -22,9 +26,16 @@ def be_tolerant() -> None:
 def escaped(text: object) -> str:
     """Return the text with control, bidirectional and other invisible characters as escapes, on one line.
 
-    What lies in a dataset is a stranger's: it must not move the cursor, forge a line or turn text around.
+    What lies in a dataset is a stranger's: it must not move the cursor, forge a line or turn text around. What stands
+    before the host of an address is a secret, and is left out.
     """
-    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in str(text))
+    shown = "".join(character if character.isprintable() else ascii(character)[1:-1] for character in str(text))
+    return _USER.sub("://", shown) if "@" in shown else shown
+
+
+def without_queries(text: str) -> str:
+    """Return the text with what stands behind the `?` of an address left out: signatures and tokens stand there."""
+    return _QUERY.sub(r"\1?…", text)
 
 
 def put(text: object) -> None:

@@ -67,17 +67,9 @@ def _recipe(place: str) -> Mapping[str, Any] | None:
     path = Path(place)
     if not path.is_file() or path.suffix == _PACKED:
         return None
-    from alberta_data.errors import RefusedError
-    from alberta_data.store import canonical
+    from alberta_data.share import read_recipe
 
-    recipe = canonical.loads(path.read_bytes(), str(path))
-    if (
-        not isinstance(recipe, dict)
-        or not isinstance(recipe.get("spec"), dict)
-        or not isinstance(recipe.get("id"), str)
-    ):
-        raise RefusedError(f"a recipe must have spec and id, got something else in {path}")
-    return recipe
+    return read_recipe(path)
 
 
 def _announce(spec: Mapping[str, Any], quiet: bool) -> None:

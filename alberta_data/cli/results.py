@@ -17,7 +17,7 @@ def tell(dataset: Any, run: Any, *, repeated: bool) -> None:
     receipt = run.receipt
     first, steps = receipt["run"]["range"]
     where = "all" if steps == dataset.steps else f"{numbers.with_commas(steps)} from {numbers.with_commas(first)} of"
-    output.put(f"{dataset.path}, id {dataset.id}, {where} {numbers.with_commas(dataset.steps)} steps")
+    output.put(f"{dataset.store.name}, id {dataset.id}, {where} {numbers.with_commas(dataset.steps)} steps")
     passes = f", {len(run.members)} learners" if len(run.members) > 1 else ""
     output.put(f"{numbers.short(steps / run.seconds)} steps/s{passes}, digest {run.digest}")
     if repeated:

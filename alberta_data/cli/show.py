@@ -6,24 +6,28 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from alberta_data.cli import numbers, options, output
+from alberta_data.cli import numbers, options, output, places
 from alberta_data.cli.command import command
 from alberta_data.cli.making import described
 
 
 @command("alberta-data show abrupt-d20-1e5-s0")
-def show(dataset: options.Dataset, data_dir: options.DataDir = None, as_json: options.Json = False) -> None:
+def show(
+    dataset: places.Place,
+    id: places.Id = None,
+    cache_dir: places.CacheDir = None,
+    data_dir: options.DataDir = None,
+    as_json: options.Json = False,
+) -> None:
     """A dataset: what it holds, what it follows from, what it was made with.
 
     Its root is checked; `verify` checks every byte.
     """
-    from alberta_data.dataset import open_dataset
-
-    with open_dataset(dataset, data_dir=data_dir) as found:
+    with places.opened(dataset, data_dir, id, cache_dir) as found:
         if as_json:
             output.put_json(described(found))
             return
-        output.put(found.path)
+        output.put(found.store.name)
         for line in output.table(_rows(found), indent="  "):
             output.put(line)
 

@@ -24,6 +24,15 @@ COMMANDS: dict[str, Row] = {
     ),
     "diff": Row("diff:diff", "In what two datasets differ: spec, what they were made with, content."),
     "extend": Row("extend:extend", "A longer dataset that begins with this one, which stays."),
+    "pack": Row("share:pack", "A dataset in one file, a zip, read in place or unpacked; its id stays."),
+    "unpack": Row(
+        "share:unpack", "A packed dataset made a folder again, every byte checked, nothing written outside that folder."
+    ),
+    "fetch": Row(
+        "share:fetch", "Bring a dataset from elsewhere; the same command goes on with one that was interrupted."
+    ),
+    "push": Row("share:push", "Send a dataset elsewhere; what is there already is not sent again."),
+    "recipe": Row("share:recipe", "The few lines that make a dataset again: spec, id, what it was made with."),
     "annotate": Row("annotate:annotate", "Title, licence, citation and so on of a dataset; its id stays."),
     "delete": Row("delete:delete", "Remove a dataset, finished or not; nothing that is not ours ever."),
     "env": Row("env:env", "Versions and settings that can change a bit."),

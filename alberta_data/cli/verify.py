@@ -6,14 +6,15 @@ from typing import Annotated, Any
 
 import typer
 
-from alberta_data.cli import numbers, options, output
+from alberta_data.cli import numbers, options, output, places
 from alberta_data.cli.command import command
 from alberta_data.cli.progress import Progress
 
 
 @command("alberta-data verify abrupt-d20-1e5-s0", "alberta-data verify abrupt-d20-1e5-s0 --quick")
 def verify(
-    dataset: options.Dataset,
+    dataset: places.Place,
+    id: places.Id = None,
     quick: Annotated[bool, typer.Option("--quick", help="names and sizes alone")] = False,
     data_dir: options.DataDir = None,
     as_json: options.Json = False,
@@ -24,10 +25,9 @@ def verify(
     Every damage is listed: array, chunk, what was expected, what was found. Exit 4 where there is any, or a file that
     does not belong there.
     """
-    from alberta_data.dataset import open_dataset
     from alberta_data.errors import DamagedDatasetError
 
-    with open_dataset(dataset, data_dir=data_dir) as found:
+    with places.opened(dataset, data_dir, id, quiet=quiet) as found:
         with Progress("verify", unit="bytes", quiet=quiet) as progress:
             report = found.verify(quick=quick, progress=progress)
         if as_json:
@@ -37,7 +37,7 @@ def verify(
         if not report.ok:
             wrong = len(report.damages) + len(report.strays)
             raise DamagedDatasetError(
-                f"{found.path} must be what was written, got {wrong} file{'s' * (wrong > 1)} that "
+                f"{found.store.name} must be what was written, got {wrong} file{'s' * (wrong > 1)} that "
                 f"{'are' if wrong > 1 else 'is'} not: fetch it or make it again"
             )
 
@@ -50,15 +50,15 @@ def _tell(dataset: Any, report: Any, quick: bool) -> None:
     for name in report.notes:
         output.put(f"note: {name} is not a file of the dataset, and does no harm")
     if report.ok and quick:
-        output.put(f"names and sizes are right, nothing was read: {dataset.path}, id {dataset.id}")
+        output.put(f"names and sizes are right, nothing was read: {dataset.store.name}, id {dataset.id}")
     elif report.ok:
-        output.put(f"whole: {dataset.path}, {numbers.bytes_text(report.checked)} checked, id {dataset.id}")
+        output.put(f"whole: {dataset.store.name}, {numbers.bytes_text(report.checked)} checked, id {dataset.id}")
 
 
 def _described(dataset: Any, report: Any, quick: bool) -> dict[str, Any]:
     return {
         "id": dataset.id,
-        "path": str(dataset.path),
+        "path": dataset.store.name,
         "ok": report.ok,
         "quick": quick,
         "checked": report.checked,

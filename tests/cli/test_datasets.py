@@ -103,13 +103,16 @@ def test_reproduce_says_identical(cli: Cli, dataset: Path, id_: str) -> None:
     assert cli("reproduce", NAME, "--json").json["identical"] is True
 
 
-def test_reproduce_makes_a_recipe(cli: Cli, dataset: Path, id_: str, here: Path) -> None:
-    shown = cli("show", NAME, "--json").json
+def test_reproduce_makes_a_recipe(cli: Cli, dataset: Path, here: Path) -> None:
     recipe = here / "abrupt.json"
-    recipe.write_text(json.dumps({name: shown[name] for name in ("spec", "id", "made_with")}))
+    assert cli("recipe", NAME, "-o", recipe).out == f"{recipe}\n"
+    assert json.loads(recipe.read_text()) == cli("recipe", NAME).json
+    assert cli("recipe", NAME, "-o", recipe).code == 2
     ran = cli("reproduce", recipe, "-o", "again.zarr")
     assert (ran.code, "identical" in ran.out, "again.zarr" in ran.out) == (0, True, True)
-    recipe.write_text(json.dumps({"spec": {**shown["spec"], "seed": 1}, "id": id_, "made_with": {}}))
+    other = json.loads(recipe.read_text())
+    other["spec"]["seed"] = 1
+    recipe.write_text(json.dumps(other))
     assert cli("reproduce", recipe, "-o", "other.zarr").code == 1
     recipe.write_text("[]")
     assert cli("reproduce", recipe).code == 5
@@ -119,10 +122,11 @@ def test_reproduce_prints_the_call_and_imports_nothing_that_was_not_allowed(cli:
     cli("generate", "environment", "CartPole-v1", "--steps", "100", "-q", "-o", "c.zarr")
     ran = cli("reproduce", "c.zarr")
     assert (ran.code, "gymnasium.make('CartPole-v1')" in ran.err) == (0, True)
-    shown = cli("show", "c.zarr", "--json").json
+    changed = cli("recipe", "c.zarr").json
+    changed["spec"]["stream"] = "canary:X-v0"
     (here / "canary.py").write_text("raise SystemExit('imported')")
     recipe = here / "r.json"
-    recipe.write_text(json.dumps({"spec": {**shown["spec"], "stream": "canary:X-v0"}, "id": shown["id"]}))
+    recipe.write_text(json.dumps(changed))
     ran = cli("reproduce", recipe)
     assert ran.code == 5
     assert "--allow-import canary" in ran.err

@@ -30,6 +30,8 @@ def test_the_examples_of_every_command_run(
 ) -> None:
     if words.endswith("delete"):
         cli("extend", dataset, "--steps", "2e5", "-q")
+    if words.endswith("unpack"):
+        cli("pack", dataset, "-q")
     for example in ALL[words].examples:
         assert example.startswith(words)
         ran = cli(*shlex.split(example)[1:])
