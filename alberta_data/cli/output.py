@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TextIO
 
 from alberta_data.errors import StorageError
@@ -68,6 +69,21 @@ def say(text: object = "") -> None:
     """Print one line for people, to stderr. That it cannot be printed changes nothing."""
     with contextlib.suppress(OSError, ValueError):
         _write(sys.stderr, f"{escaped(text)}\n")
+
+
+def write_new(path: Path, text: str) -> None:
+    """Write a text to a file that is not there yet.
+
+    Raises:
+        DestinationError: something lies there.
+    """
+    from alberta_data.errors import DestinationError
+
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise DestinationError(f"--output must be a new file, got one that is there: {path}") from None
 
 
 def table(rows: Sequence[Sequence[str]], indent: str = "") -> list[str]:

@@ -147,18 +147,13 @@ def recipe(
     `alberta-data reproduce FILE` makes it and compares the id.
     """
     from alberta_data import share
-    from alberta_data.errors import DestinationError
 
     with places.opened(dataset, data_dir, quiet=quiet) as found:
         text = share.recipe(found)
     if output_ is None:
         output.put_json(json.loads(text))
         return
-    try:
-        with output_.open("x", encoding="utf-8") as file:
-            file.write(text + "\n")
-    except FileExistsError:
-        raise DestinationError(f"--output must be a new file, got one that is there: {output_}") from None
+    output.write_new(output_, text + "\n")
     output.put(output_)
 
 

@@ -33,7 +33,8 @@ COMMANDS: dict[str, Row] = {
     ),
     "push": Row("share:push", "Send a dataset elsewhere; what is there already is not sent again."),
     "recipe": Row("share:recipe", "The few lines that make a dataset again: spec, id, what it was made with."),
-    "annotate": Row("annotate:annotate", "Title, licence, citation and so on of a dataset; its id stays."),
+    "annotate": Row("describe:annotate", "Title, licence, citation and so on of a dataset; its id stays."),
+    "card": Row("describe:card", "The dataset card, Markdown for a hub's README, or its Croissant description."),
     "delete": Row("delete:delete", "Remove a dataset, finished or not; nothing that is not ours ever."),
     "env": Row("env:env", "Versions and settings that can change a bit."),
 }

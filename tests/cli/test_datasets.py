@@ -183,7 +183,7 @@ class _Terminal(io.StringIO):
 
 def test_what_a_strangers_file_says_is_printed_escaped(cli: Cli, dataset: Path) -> None:
     nasty = "\x1b[2J\u202eevil\nerror: forged [bold]x[/bold]"
-    ran = cli("annotate", NAME, "--title", nasty)
+    ran = cli("annotate", NAME, "--description", nasty)
     shown = cli("show", NAME)
     for text in (ran.out, shown.out):
         assert "\x1b" not in text

@@ -136,3 +136,16 @@ def test_a_dataset_is_pushed_and_not_twice(cli: Cli, dataset: Path, here: Path, 
     assert "already there" in cli("push", NAME, here / "there.zarr").err
     assert cli("show", "there.zarr", "--id", id_).code == 0
     assert cli("push", NAME, "http://127.0.0.1:9/x.zarr").code == 2
+
+
+def test_a_card_and_a_croissant_description_are_the_librarys(cli: Cli, dataset: Path) -> None:
+    pytest.importorskip("yaml")
+    from alberta_data import share
+
+    assert cli("card", NAME).out == share.card(dataset)
+    assert cli("card", NAME, "--croissant", "--url", "https://host/x.zarr").json == share.croissant(
+        dataset, url="https://host/x.zarr"
+    )
+    assert cli("card", NAME, "-o", "README.md").code == 0
+    assert Path("README.md").read_text() == share.card(dataset)
+    assert cli("card", NAME, "-o", "README.md").code == 2
