@@ -128,7 +128,8 @@ def _reader(parameter: inspect.Parameter) -> Reads | None:
 def _as_text(parameter: inspect.Parameter) -> inspect.Parameter:
     """Return the parameter as typer gets it: of text, with its default as text."""
     annotation, *metadata = get_args(parameter.annotation)
-    kind: Any = list[str] if get_origin(annotation) is list else str
+    repeated = any(get_origin(part) is list for part in (annotation, *get_args(annotation)))
+    kind: Any = list[str] if repeated else str
     default = parameter.default
     if default is not inspect.Parameter.empty and default is not None:
         default = default if isinstance(default, str | list) else str(default)

@@ -35,6 +35,13 @@ COMMANDS: dict[str, Row] = {
     "recipe": Row("share:recipe", "The few lines that make a dataset again: spec, id, what it was made with."),
     "annotate": Row("describe:annotate", "Title, licence, citation and so on of a dataset; its id stays."),
     "card": Row("describe:card", "The dataset card, Markdown for a hub's README, or its Croissant description."),
+    "export": Row(
+        "exchange:export", "A dataset, or some steps of it, in another form: Parquet, npz, CSV, ARFF for MOA, Minari."
+    ),
+    "freeze": Row(
+        "exchange:freeze",
+        "A stream that was recorded, made a dataset with the same guarantees: under an id, verifiable.",
+    ),
     "delete": Row("delete:delete", "Remove a dataset, finished or not; nothing that is not ours ever."),
     "env": Row("env:env", "Versions and settings that can change a bit."),
 }

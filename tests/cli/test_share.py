@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from alberta_data import dataset as library
@@ -149,3 +150,37 @@ def test_a_card_and_a_croissant_description_are_the_librarys(cli: Cli, dataset: 
     assert cli("card", NAME, "-o", "README.md").code == 0
     assert Path("README.md").read_text() == share.card(dataset)
     assert cli("card", NAME, "-o", "README.md").code == 2
+
+
+def test_a_dataset_is_exported_and_frozen_again(cli: Cli, dataset: Path) -> None:
+    ran = cli("export", NAME, "a.npz", "--start", "100", "--steps", "1e3")
+    assert (ran.code, ran.out) == (0, "a.npz\n")
+    with np.load("a.npz") as rows, library.open_dataset(dataset) as found:
+        assert np.array_equal(rows["observations"], found.observations[100:1100])
+    ran = cli("freeze", "a.npz", "--observations", "observations", "--targets", "targets", "--json", "-q")
+    assert (ran.code, ran.json["spec"]["kind"], ran.json["spec"]["stream"]) == (0, "frozen", "a"), ran.err
+    again = cli("freeze", "a.npz", "--observations", "observations", "--targets", "targets", "-o", "b.zarr", "--json")
+    assert again.json["id"] == ran.json["id"]
+    with library.open_dataset("b.zarr") as frozen_, library.open_dataset(dataset) as found:
+        assert np.array_equal(frozen_.targets[:], found.targets[100:1100])
+    assert cli("verify", "b.zarr").code == 0
+    assert cli("learn", "b.zarr", "--json").json["noise_floor"] is None
+    assert cli("reproduce", "b.zarr").code == 8
+
+
+def test_bad_exports_and_freezes_are_one_line(cli: Cli, dataset: Path, here: Path) -> None:
+    (here / "r.csv").write_text("a,b\n1,2\n")
+    for named, words in (
+        ("parquet, npz, csv", ("export", NAME, "x.txt")),
+        ("100000", ("export", NAME, "x.csv", "--start", "2e5")),
+        ("r.csv", ("export", NAME, "r.csv")),
+        ("--observations", ("freeze", "r.csv")),
+        ("'c'", ("freeze", "r.csv", "--observations", "c")),
+        ("--observations", ("freeze", "r.csv", "--observations", "a,")),
+        ("--other", ("freeze", "r.csv", "--observations", "a", "--other", "b")),
+        ("r.txt", ("freeze", "r.txt", "--observations", "a")),
+    ):
+        ran = cli(*words)
+        assert (ran.code, ran.out) == (2, ""), words
+        assert named in ran.error
+    assert sorted(path.name for path in here.iterdir()) == ["datasets", "r.csv"]
