@@ -278,7 +278,7 @@ def test_annotated_content_comes_with_its_root(served, copied, tmp_path):
         assert store.root.about == {"title": "renamed"}
 
 
-def stop_everywhere(work, path):
+def stop_everywhere(work, path, each=1):
     number = 0
     while True:
         stopped = stopped_at(number, lambda: work(path))
@@ -289,12 +289,16 @@ def stop_everywhere(work, path):
         shutil.rmtree(path)
         if not stopped:
             return number
-        number += 1
+        number += each
 
 
-def test_fetching_stopped_at_any_operation_leaves_nothing_or_a_whole_and_goes_on(served, tmp_path):
+def test_fetching_stopped_at_any_operation_leaves_nothing_or_a_whole_and_goes_on(made, tmp_path):
+    assert stop_everywhere(lambda path: fetch(made("tiny"), path), tmp_path / "f/d.zarr") > 60
+
+
+def test_fetching_over_http_stopped_now_and_then_goes_on(served, tmp_path):
     url = f"{served[0]}/tiny.zarr"
-    assert stop_everywhere(lambda path: fetch(url, path, workers=2), tmp_path / "d.zarr") > 60
+    assert stop_everywhere(lambda path: fetch(url, path, workers=2), tmp_path / "f/d.zarr", 9) > 60
 
 
 def test_fetching_over_another_dataset_stopped_at_any_operation_leaves_one_of_them(made, tmp_path):
@@ -312,7 +316,7 @@ def test_fetching_over_another_dataset_stopped_at_any_operation_leaves_one_of_th
         shutil.rmtree(path)
         if not stopped:
             break
-        number += 7
+        number += 11
     assert number > 60
 
 

@@ -168,7 +168,7 @@ def test_freezing_stopped_at_any_operation_can_be_gone_on_with(tmp_path, unsynce
             ids.add(store.root.id)
         if not stopped:
             break
-        number += 1
+        number += 5
     assert number > 30
     assert len(ids) == 1
 

@@ -42,8 +42,8 @@ def test_a_recipe_holds_spec_id_and_versions_and_reads_back(made, written):
     }
 
 
-@pytest.mark.parametrize("name", STREAMS)
-def test_a_recipe_of_every_stream_is_under_four_kilobytes_and_makes_the_same_id(name, tmp_path, written):
+@pytest.mark.parametrize("name", ["abrupt", "sutton1"])
+def test_a_recipe_is_under_four_kilobytes_and_makes_the_same_id(name, tmp_path, written):
     stream = STREAMS[name](feature_dim=5) if "feature_dim" in STREAMS[name].__dataclass_fields__ else STREAMS[name]()
     made = create_dataset(stream, steps=300, seed=3, path=tmp_path / "d.zarr")
     text = recipe(made)
