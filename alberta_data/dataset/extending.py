@@ -60,12 +60,12 @@ def extend(
     if dataset.spec["kind"] != "stream":
         raise UnavailableError(f"only a stream's dataset can be extended, this one is of kind {dataset.spec['kind']!r}")
     options = {"chunk_steps": chunk_steps, "codec": codec, "overwrite": overwrite, "force": force}
-    made = pinned(_extend, dataset.path, steps, path, data_dir, options, progress=progress)
+    made = pinned(_extend, dataset.store.name, steps, path, data_dir, options, progress=progress)
     return open_dataset(made)
 
 
 def _extend(
-    old: Path,
+    old: str,
     steps: int,
     path: Path | None,
     data_dir: Path | None,

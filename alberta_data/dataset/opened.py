@@ -14,6 +14,7 @@ from alberta_data.blocks import Block
 from alberta_data.dataset.naming import find
 from alberta_data.errors import ArgumentError, UnavailableError
 from alberta_data.store import Report, Source, Store, open_store
+from alberta_data.store.addresses import is_address
 
 if TYPE_CHECKING:
     from alberta_data.dataset.replaying import Replay
@@ -83,9 +84,10 @@ class Dataset:
         self.store = store
 
     @property
-    def path(self) -> Path:
+    def path(self) -> Path | str:
         """Where it lies; of an address, the address."""
-        return Path(self.store.name)
+        name = self.store.name
+        return name if is_address(name) else Path(name)
 
     @property
     def id(self) -> str:
@@ -282,7 +284,7 @@ def open_dataset(place: Path | str | Source, *, data_dir: Path | str | None = No
 
     Args:
         place: its path (a folder or a packed file), its name in the data folder, 8 or more first digits of its id,
-            or a source.
+            an address, or a source.
         data_dir: the data folder; by default `ALBERTA_DATA_DIR`, else `./datasets`.
 
     Raises:
@@ -291,4 +293,5 @@ def open_dataset(place: Path | str | Source, *, data_dir: Path | str | None = No
         DamagedDatasetError: its root is not what was written.
         RefusedError: unsafe, or of an unknown format.
     """
-    return Dataset(open_store(find(place, data_dir) if isinstance(place, (str, Path)) else place))
+    named = isinstance(place, (str, Path)) and not is_address(place)
+    return Dataset(open_store(find(place, data_dir) if named else place))  # type: ignore[arg-type]

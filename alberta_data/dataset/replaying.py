@@ -74,7 +74,7 @@ class Replay:
         return self.dataset.steps
 
     @property
-    def path(self) -> Path:
+    def path(self) -> Path | str:
         """Where the dataset lies."""
         return self.dataset.path
 

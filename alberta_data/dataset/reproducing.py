@@ -82,7 +82,7 @@ class Reproduction:
     max_ulp: int = 0
     made_with: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
     id: str = ""
-    path: Path | None = None
+    path: Path | str | None = None
     note: str = ""
 
 
@@ -147,7 +147,7 @@ def reproduce(
     if dataset.spec["kind"] == "environment":
         found = _compared(dataset.store, allow_import=allow_import, progress=progress)
     else:
-        found = pinned(_compared_at, dataset.path, progress=progress)
+        found = pinned(_compared_at, dataset.store.name, progress=progress)
     comparison, note, now = found
     return Reproduction(
         comparison.differing == 0,
@@ -190,7 +190,7 @@ def _from_recipe(
         return Reproduction(same, made_with=changed, id=recipe["id"], path=made.path, note=note)
 
 
-def _compared_at(path: Path, progress: Progress | None = None) -> tuple[Comparison, str, dict[str, Any]]:
+def _compared_at(path: str, progress: Progress | None = None) -> tuple[Comparison, str, dict[str, Any]]:
     with open_store(path) as store:
         return _compared(store, progress=progress)
 
