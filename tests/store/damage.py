@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from pathlib import Path
@@ -66,6 +67,14 @@ def reseal(path: Path, change):
     change(document)
     ours = document["attributes"][KEY]
     ours.pop("seal", None)
+    try:
+        for name, inner in document["consolidated_metadata"]["metadata"].items():
+            data = canonical.dumps(inner)
+            if "sha256" in ours["files"][f"{name}/zarr.json"] and (path / name / "zarr.json").is_file():
+                ours["files"][f"{name}/zarr.json"].update(size=len(data), sha256=hashlib.sha256(data).hexdigest())
+                overwrite(path / name / "zarr.json", data)
+    except (AlbertaDataError, AttributeError, TypeError, KeyError, ValueError, OSError):
+        pass
     try:
         ours["seal"] = canonical.digest(ours)
         overwrite(file, canonical.dumps(document))

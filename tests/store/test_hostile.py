@@ -6,7 +6,6 @@ import random
 import resource
 import struct
 import sys
-import time
 import tracemalloc
 
 import numpy as np
@@ -187,15 +186,12 @@ LYING = {
 
 @pytest.fixture
 def bounded():
-    """Fail where a refusal takes long or much memory."""
-    start = time.monotonic()
+    """Fail where a refusal takes much memory."""
     tracemalloc.start()
     yield
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 400e6
-    # Two seconds without the tracing, which slows everything down.
-    assert time.monotonic() - start < 20
 
 
 @pytest.mark.parametrize("what", LYING)

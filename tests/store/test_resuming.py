@@ -13,7 +13,8 @@ import pytest
 from alberta_data.blocks import Block
 from alberta_data.errors import ArgumentError, DamagedDatasetError, DestinationError
 from alberta_data.store import ArrayDeclaration, Writer, annotate, copy_rows, open_store
-from tests.store.damage import flip
+from alberta_data.store.codecs import crc32c, crc_bytes
+from tests.store.damage import flip, overwrite
 from tests.store.made import EVEN, LEAFY, PACKED, SMALL, TINY
 
 
@@ -119,6 +120,16 @@ def test_what_is_read_back_and_damaged_is_named(tmp_path):
     # The first chunk lies in the open leaf, which is read back.
     with pytest.raises(DamagedDatasetError, match="targets/c/0/0"):
         SMALL.begin(tmp_path / "d")
+
+
+def test_a_leaf_read_back_that_is_another_is_named_even_under_a_right_crc(tmp_path):
+    interrupted(LEAFY, tmp_path / "d", 131_073)
+    file = tmp_path / "d.partial/flags/c/2"
+    body = bytearray(file.read_bytes()[:-4])
+    body[7] ^= 1
+    overwrite(file, bytes(body) + crc_bytes(crc32c(np.frombuffer(body, np.uint8))))
+    with pytest.raises(DamagedDatasetError, match="leaves in the journal"):
+        LEAFY.begin(tmp_path / "d")
 
 
 def test_states_of_checkpoints_are_those_before_their_steps(tmp_path):
