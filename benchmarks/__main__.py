@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(page.machine(), end="\n\n")
     print(page.table(COLUMNS, []))
     with tempfile.TemporaryDirectory(prefix="alberta-data-bench-", dir=given.folder) as folder:
-        bench = Bench(Path(folder), given.tiny, given.small, 1 if given.tiny else 5)
+        bench = Bench(Path(folder), given.tiny, given.small)
         for row in measured(given.goals or list(known), bench):
             print(f"| {' | '.join(row.cells())} |", flush=True)
             rows.append(row)

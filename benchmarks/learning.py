@@ -12,12 +12,12 @@ from benchmarks.measuring import Time
 
 
 def learners(optimizer: str, members: int) -> list[Any]:
-    """Return learners of one kind, each with parameters of its own."""
+    """Return learners of one kind, each with parameters of its own; IDBD's are those that stay finite for long."""
     from alberta_data.learners import IDBD, LMS, Autostep, LinearLearner
 
     made = {
         "lms": lambda scale: LMS(0.01 * scale),
-        "idbd": lambda scale: IDBD(0.01, 0.01 * scale),
+        "idbd": lambda scale: IDBD(0.01, 0.001 * scale),
         "autostep": lambda scale: Autostep(0.01, 0.01 * scale),
     }[optimizer]
     return [LinearLearner(made(1 - member / 64)) for member in range(members)]

@@ -28,7 +28,7 @@ def _lms() -> Any:
     return init, update
 
 
-def _idbd(theta: float = 0.01) -> Any:
+def _idbd(theta: float = 0.001) -> Any:
     def init(size: int) -> Any:
         zero = jnp.float32(0)
         return jnp.zeros(size), zero, jnp.full(size, jnp.log(0.01)), jnp.zeros(size), jnp.float32(0.01), zero

@@ -15,8 +15,7 @@ ROUNDS = 15
 
 
 def rows(bench: Bench) -> Iterator[Row]:
-    often = bench if bench.tiny else replace(bench, rounds=ROUNDS)
-    ours, theirs = often.in_turn(
+    ours, theirs = replace(bench, rounds=ROUNDS).in_turn(
         lambda: bench.process([*COMMAND, "--help"]), lambda: bench.process([sys.executable, "-c", "pass"])
     )
     yield _row("`alberta-data --help`", "`python -c pass`", ours, theirs, 8)
