@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+from typing import Any
+
 import numpy as np
 
 from alberta_data.errors import DamagedDatasetError
 from alberta_data.store.chunks import check_size, damaged, read_chunk, read_exactly, read_file
 from alberta_data.store.codecs import crc32c, crc_bytes
 from alberta_data.store.layout import CRC_BYTES, ArrayLayout
-from alberta_data.store.metadata import FileRecord, Root, sha256_of
+from alberta_data.store.metadata import FileRecord, Root
 from alberta_data.store.sources import Source
+
+# Hashed and summed while it lies in the processor's cache; a distant source is asked for more at once.
+_PIECE = 512 * 2**10
 
 
 class LeafReader:
@@ -46,16 +52,16 @@ class LeafReader:
         Raises:
             DamagedDatasetError: a file or a leaf is not what was written.
         """
-        layout, row = self.layout, start
-        while row < stop:
-            index = row // layout.chunk_rows
-            end = min(stop, (index + 1) * layout.chunk_rows)
-            part = into[(row - start) * layout.row_bytes : (end - start) * layout.row_bytes]
-            self._read_part(index, row - index * layout.chunk_rows, part)
-            row = end
+        layout = self.layout
         for first in range(start, stop, layout.leaf_rows):
-            leaf = into[(first - start) * layout.row_bytes :][: layout.leaf_rows * layout.row_bytes]
-            expected, found = self._leaves[first // layout.leaf_rows], sha256_of(leaf)
+            hasher, row, last = hashlib.sha256(), first, min(first + layout.leaf_rows, stop)
+            while row < last:
+                index = row // layout.chunk_rows
+                end = min(last, (index + 1) * layout.chunk_rows)
+                part = into[(row - start) * layout.row_bytes : (end - start) * layout.row_bytes]
+                self._read_part(index, row - index * layout.chunk_rows, part, hasher)
+                row = end
+            expected, found = self._leaves[first // layout.leaf_rows], hasher.hexdigest()
             if found != expected:
                 self._blame(first)
                 raise leaf_damage(layout, first, expected, found)
@@ -67,36 +73,39 @@ class LeafReader:
         for index in range(first // layout.chunk_rows, last // layout.chunk_rows + 1):
             read_chunk(self._source, layout, index, self._files[layout.chunk_key(index)])
 
-    def _read_part(self, index: int, row: int, into: np.ndarray) -> None:
-        """Fill `into` from a chunk's row `row` on."""
+    def _read_part(self, index: int, row: int, into: np.ndarray, hasher: Any) -> None:
+        """Fill `into` from a chunk's row `row` on, and add it to the digest of its leaf."""
         layout = self.layout
-        key, at = layout.chunk_key(index), row * layout.row_bytes
         if layout.codec == "none":
-            if row == 0 or self._running[:2] != (index, row):
-                check_size(self._source, self._name, key, layout.most_file_bytes)
-            read_exactly(self._source, self._name, key, into, at)
-            self._check_file_end(index, row, into)
+            self._read_bare(index, row, into, hasher)
             return
         if self._decoded is None or self._decoded[0] != index:
             self._decoded = None
-            self._decoded = index, read_chunk(self._source, layout, index, self._files[key])
+            record = self._files[layout.chunk_key(index)]
+            self._decoded = index, read_chunk(self._source, layout, index, record)
+        at = row * layout.row_bytes
         into[:] = self._decoded[1][at : at + len(into)]
+        hasher.update(into)
 
-    def _check_file_end(self, index: int, row: int, rows: np.ndarray) -> None:
-        """Check CRC and padding of a bare chunk once its rows have been read from the first to the last."""
-        layout = self.layout
+    def _read_bare(self, index: int, row: int, into: np.ndarray, hasher: Any) -> None:
+        """Do so for codec `none`; a chunk read from its first row to its last one has its CRC and padding checked."""
+        layout, key = self.layout, self.layout.chunk_key(index)
         before = (index, 0, 0) if row == 0 else self._running
-        if before[:2] != (index, row):
-            self._running = (-1, 0, 0)
-            return
-        crc, end = crc32c(rows, before[2]), row + len(rows) // layout.row_bytes
-        self._running = (index, end, crc)
-        filled = min(layout.chunk_rows, layout.rows - index * layout.chunk_rows)
-        if end < filled:
-            return
-        tail = np.empty(layout.most_file_bytes - end * layout.row_bytes, np.uint8)
-        read_exactly(self._source, self._name, layout.chunk_key(index), tail, end * layout.row_bytes)
-        check_tail(layout, index, tail, crc)
+        whole_so_far, crc = before[:2] == (index, row), before[2]
+        if row == 0 or not whole_so_far:
+            check_size(self._source, self._name, key, layout.most_file_bytes)
+        size = _PIECE if self._source.local else len(into)
+        for first in range(0, len(into), size):
+            piece = into[first : first + size]
+            read_exactly(self._source, self._name, key, piece, row * layout.row_bytes + first)
+            hasher.update(piece)
+            crc = crc32c(piece, crc) if whole_so_far else 0
+        end = row + len(into) // layout.row_bytes
+        self._running = (index, end, crc) if whole_so_far else (-1, 0, 0)
+        if whole_so_far and end == min(layout.chunk_rows, layout.rows - index * layout.chunk_rows):
+            tail = np.empty(layout.most_file_bytes - end * layout.row_bytes, np.uint8)
+            read_exactly(self._source, self._name, key, tail, end * layout.row_bytes)
+            check_tail(layout, index, tail, crc)
 
 
 def leaf_damage(layout: ArrayLayout, first: int, expected: str, found: str) -> DamagedDatasetError:
