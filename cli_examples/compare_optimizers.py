@@ -10,7 +10,7 @@ from commands import alberta_data, parameters, print_table
 OPTIMIZERS = ("lms", "idbd", "autostep")
 
 steps = sys.argv[1] if sys.argv[1:] else "1e6"
-streams = [stream["stream"] for stream in alberta_data("streams")]
+streams = sys.argv[2:] or [stream["stream"] for stream in alberta_data("streams")]
 rows = []
 for stream in streams:
     dataset = alberta_data("generate", stream, "--steps", steps)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
+
+from alberta_data.cli import output
 
 
 def prepare() -> None:
@@ -14,6 +17,19 @@ def prepare() -> None:
     """
     from alberta_data import xla
 
+    _say_what_is_logged()
     if "jax" not in sys.modules:
         os.environ["JAX_PLATFORMS"] = "cpu"
     xla.pin()
+
+
+def _say_what_is_logged() -> None:
+    """Print what the library logs as lines for people."""
+
+    class Said(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            output.say(f"warning: {record.getMessage()}")
+
+    logger = logging.getLogger("alberta_data")
+    if not any(type(handler).__name__ == Said.__name__ for handler in logger.handlers):
+        logger.addHandler(Said(logging.WARNING))

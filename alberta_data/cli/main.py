@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     output.be_tolerant()
     try:
-        with stoppable():
+        with stoppable(), output.warnings_said("-q" in arguments or "--quiet" in arguments):
             return _run(arguments)
     except BaseException as err:
         return failures.report(err, debug="--debug" in arguments)

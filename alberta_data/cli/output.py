@@ -7,12 +7,14 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
 from alberta_data.errors import StorageError
 
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _USER = re.compile(r"://[^/\s]*@")
 _QUERY = re.compile(r"(://[^\s?'\"]+)\?[^\s'\"]+")
 
@@ -84,6 +86,21 @@ def write_new(path: Path, text: str) -> None:
             file.write(text)
     except FileExistsError:
         raise DestinationError(f"--output must be a new file, got one that is there: {path}") from None
+
+
+@contextlib.contextmanager
+def warnings_said(quiet: bool) -> Iterator[None]:
+    """Print what libraries warn of as lines for people, without their colours; with `quiet`, not at all."""
+
+    def show(message: Warning | str, *where: Any, **more: Any) -> None:
+        if not quiet:
+            say(f"warning: {_COLOUR.sub('', str(message)).strip()}")
+
+    before, warnings.showwarning = warnings.showwarning, show
+    try:
+        yield
+    finally:
+        warnings.showwarning = before
 
 
 def table(rows: Sequence[Sequence[str]], indent: str = "") -> list[str]:

@@ -83,7 +83,7 @@ def process(*words: object, cwd: Path, **options: Any) -> subprocess.CompletedPr
     """Run a command as a process of its own."""
     environment = {**os.environ, **options.pop("env", {})}
     return subprocess.run(
-        command(*words), cwd=cwd, env=environment, capture_output=True, text=True, timeout=60, check=False, **options
+        command(*words), cwd=cwd, env=environment, capture_output=True, text=True, timeout=120, check=False, **options
     )
 
 

@@ -63,17 +63,17 @@ def test_suttons_second_experiment_has_the_published_figures(table: Any) -> None
     assert irrelevant < 0.0085
 
 
-def test_the_optimizers_are_compared_on_every_stream(table: Any) -> None:
-    rows = table("compare_optimizers", 2000)
-    assert len(rows) == 3 * 7
-    assert all(len(row) == 4 for row in rows)
+def test_the_optimizers_are_compared_on_streams(table: Any) -> None:
+    rows = table("compare_optimizers", 2000, "abrupt", "sutton1")
+    assert [row[0] for row in rows] == ["abrupt", "", "", "sutton1", "", ""]
+    assert [row[1].split()[0] for row in rows] == ["lms", "idbd", "autostep"] * 2
 
 
 @pytest.mark.parametrize("name", SHELL)
 def test_every_shell_example_runs(name: str, here: Path) -> None:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     words = ["sh", str(EXAMPLES / f"{name}.sh"), *SHELL[name]]
-    ran = subprocess.run(words, cwd=here, env=environment, capture_output=True, text=True, timeout=100, check=False)
+    ran = subprocess.run(words, cwd=here, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout
 
@@ -87,6 +87,6 @@ def test_the_readme_names_every_example() -> None:
 
 def test_a_python_example_runs_as_it_is_named(here: Path) -> None:
     words = [sys.executable, str(EXAMPLES / "sutton_1992_experiment_1.py"), "500", "500"]
-    ran = subprocess.run(words, cwd=here, capture_output=True, text=True, timeout=100, check=False)
+    ran = subprocess.run(words, cwd=here, capture_output=True, text=True, timeout=300, check=False)
     assert ran.returncode == 0, ran.stderr
     assert "lms 0.03" in ran.stdout

@@ -126,5 +126,5 @@ def test_reading_starts_no_process_no_connection_and_writes_only_where_told(
     allowed = json.dumps([str(here / "run"), str(cache)])
     call = [sys.executable, "-B", "-c", AUDIT, allowed, words[0], NAME, *words[1:]]
     environment = {"PATH": "/nowhere", "XDG_CACHE_HOME": str(cache), "HOME": str(here / "home")}
-    ran = subprocess.run(call, cwd=here, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    ran = subprocess.run(call, cwd=here, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert ran.returncode == 0, ran.stderr
