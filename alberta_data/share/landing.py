@@ -6,6 +6,7 @@ The folder holds a mark with the id of what is landing, so that a later call goe
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from alberta_data.errors import DestinationError
@@ -18,6 +19,7 @@ from alberta_data.store.parts import Part, parts
 
 MARK = ".landing"
 WRITING = ".writing"
+_SYNCS = 8
 _OWN = {MARK, f"{MARK}{WRITING}"}
 
 
@@ -82,8 +84,9 @@ class Landing:
             DestinationError: something came to lie at the name meanwhile.
         """
         self._remove_strays()
-        for folder, _, _ in os.walk(self.folder, topdown=False):
-            disk.sync_folder(Path(folder))
+        with ThreadPoolExecutor(_SYNCS, "alberta-data sync") as pool:
+            for _ in pool.map(lambda entry: disk.sync_folder(Path(entry[0])), os.walk(self.folder)):
+                pass
         write_root(self.folder, self.root)
         self._place(overwrite)
 

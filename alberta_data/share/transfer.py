@@ -21,10 +21,8 @@ from alberta_data.store import disk
 from alberta_data.store.chunks import damaged
 from alberta_data.store.parts import BareCheck, Part, check_part, check_spanning, parts
 from alberta_data.store.sources import FolderSource, MissingFileError, Source
-from alberta_data.store.stage import Stage
 
 _PIECE = 2**18
-_SYNCS_WAITING = 64
 
 Progress = Callable[[int, int], None]
 
@@ -91,32 +89,23 @@ class _Transfer:
 
     def run(self, workers: int, progress: Progress | None) -> tuple[int, int]:
         self._landing.make_folders()
-        self._syncing: Stage[tuple[Part, int]] = Stage(
-            "alberta-data sync", self._publish, depth=_SYNCS_WAITING, drop=lambda item: disk.close(item[1])
-        )
         total = self._root.size
-        try:
-            with ThreadPoolExecutor(workers, "alberta-data transfer") as pool:
-                futures = [pool.submit(self._work) for _ in range(workers)]
-                try:
-                    waiting = set(futures)
-                    while waiting:
-                        _, waiting = wait(waiting, timeout=0.2)
-                        if progress is not None:
-                            progress(min(self._done, total), total)
-                except BaseException:
-                    self._stop.set()
-                    raise
-        finally:
-            self._syncing.close()
+        with ThreadPoolExecutor(workers, "alberta-data transfer") as pool:
+            futures = [pool.submit(self._work) for _ in range(workers)]
+            try:
+                waiting = set(futures)
+                while waiting:
+                    _, waiting = wait(waiting, timeout=0.2)
+                    if progress is not None:
+                        progress(min(self._done, total), total)
+            except BaseException:
+                self._stop.set()
+                raise
         for future in futures:
             future.result()
         with closing(FolderSource(self._folder)) as landed:
             check_spanning(landed, self._root)
         return self._files, self._bytes
-
-    def _publish(self, item: tuple[Part, int]) -> None:
-        self._landing.publish(*item)
 
     def _next(self) -> Part | None:
         with self._lock:
@@ -151,13 +140,10 @@ class _Transfer:
     def _bring(self, part: Part, buffer: np.ndarray) -> None:
         retrying: Callable[[Callable[[], Any]], Any] = getattr(self._source, "retrying", lambda work: work())
         fd = retrying(lambda: self._write(part, buffer))
+        # Several threads wait for the disk at once, so that it writes many files in one go.
+        self._landing.publish(part, fd)
         with self._lock:
             self._files, self._bytes = self._files + 1, self._bytes + part.record.size
-        try:
-            self._syncing.put((part, fd))
-        except BaseException:
-            disk.close(fd)
-            raise
 
     def _write(self, part: Part, buffer: np.ndarray) -> int:
         """Write a checked file and return its descriptor."""
