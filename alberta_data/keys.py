@@ -237,9 +237,12 @@ def words_of(typed_key: Any) -> Words:
     return Words(data[..., 0], data[..., 1])
 
 
-def key_of(words: Words) -> Any:
-    """Return the typed key with these words."""
+def key_like(words: Words, like: Any) -> Any:
+    """Return the key with these words in the form of `like`: raw, or typed of its implementation."""
     import jax
     import jax.numpy as jnp
 
-    return jax.random.wrap_key_data(jnp.stack(words, axis=-1), impl=implementation())
+    data = jnp.stack(words, axis=-1)
+    if not jnp.issubdtype(like.dtype, jax.dtypes.prng_key):
+        return data
+    return jax.random.wrap_key_data(data, impl=jax.random.key_impl(like))

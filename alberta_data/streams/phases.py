@@ -14,7 +14,7 @@ import numpy as np
 
 from alberta_data.blocks import TimeStep
 from alberta_data.exact import zero_of
-from alberta_data.keys import Words, key_of, split, words_of
+from alberta_data.keys import Words, as_key, key_like, split, words_of
 
 
 class BlockOutput(NamedTuple):
@@ -45,11 +45,12 @@ def _open(stream: Any, state: Any) -> Any:
     import jax.numpy as jnp
 
     state = stream.unwrap(state)
-    return state._replace(key=words_of(state.key), step_count=jnp.asarray(state.step_count, jnp.int32))
+    return state._replace(key=words_of(as_key(state.key)), step_count=jnp.asarray(state.step_count, jnp.int32))
 
 
-def _close(stream: Any, state: Any) -> Any:
-    return stream.wrap(state._replace(key=key_of(state.key)))
+def _close(stream: Any, state: Any, like: Any) -> Any:
+    """Undo `_open`; the key takes the form of `like`, so that a scan may begin with a state made by hand."""
+    return stream.wrap(state._replace(key=key_like(state.key, like)))
 
 
 def initial(stream: Any, key: Any) -> Any:
@@ -64,7 +65,7 @@ def _initial_program(stream: Any) -> Any:
 
     def program(key: Any) -> Any:
         state = stream.initial(words_of(key))
-        return _close(stream, state._replace(step_count=jnp.zeros((), jnp.int32)))
+        return _close(stream, state._replace(step_count=jnp.zeros((), jnp.int32)), key)
 
     return jax.jit(program)
 
@@ -79,6 +80,7 @@ def _step_program(stream: Any) -> Any:
     import jax
 
     def program(state: Any) -> tuple[TimeStep, Any]:
+        given = stream.unwrap(state).key
         state = _open(stream, state)
         zero = zero_of(state.step_count)
         drawn = _barrier(jax.tree.map(lambda normal: normal.numbers(), stream.draw(state.key)))
@@ -86,7 +88,7 @@ def _step_program(stream: Any) -> Any:
         seen = _barrier(seen)
         observation, target = stream.emit(seen, drawn, zero)
         after = after._replace(key=split(state.key, 0), step_count=state.step_count + 1)
-        return TimeStep(observation, target), _close(stream, after)
+        return TimeStep(observation, target), _close(stream, after, given)
 
     return jax.jit(program)
 
@@ -115,7 +117,7 @@ def _numbers_program(stream: Any, capacity: int) -> Any:
     import jax
 
     def program(key: Any, steps: Any) -> tuple[Words, Words, Any]:
-        after, step_keys = _chain(words_of(key), steps, capacity)
+        after, step_keys = _chain(words_of(as_key(key)), steps, capacity)
         return after, step_keys, jax.tree.map(lambda normal: normal.filled(), stream.draw(step_keys))
 
     return jax.jit(program)
@@ -128,6 +130,7 @@ def _finish_program(stream: Any, capacity: int, hidden: bool) -> Any:
     import jax.numpy as jnp
 
     def program(state: Any, key: Words, step_keys: Words, filled: Any, steps: Any) -> BlockOutput:
+        given = stream.unwrap(state).key
         state = _open(stream, state)
         zero = zero_of(state.step_count)
         promised = stream.draw(step_keys)
@@ -139,7 +142,7 @@ def _finish_program(stream: Any, capacity: int, hidden: bool) -> Any:
             after, seen = stream.drift(state._replace(step_count=counts), drawn, step_keys, zero)
         observations, targets = stream.emit(_barrier(seen), drawn, zero)
         after = after._replace(key=key, step_count=state.step_count + steps)
-        return BlockOutput(observations, targets, _close(stream, after), seen if hidden else None)
+        return BlockOutput(observations, targets, _close(stream, after, given), seen if hidden else None)
 
     return jax.jit(program)
 

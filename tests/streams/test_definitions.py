@@ -132,6 +132,27 @@ def test_a_state_without_its_step_count_begins_at_0():
     assert PeriodicChangeState._fields == ("key", "base_weights", "phases", "step_count")
 
 
+@pytest.mark.parametrize("raw", [True, False])
+def test_a_scan_may_begin_with_a_state_made_by_hand_from_a_key_of_jax(raw):
+    stream = RandomWalkStream(feature_dim=2)
+    state = generation.initial_state(stream, 0)
+    words = jax.random.key_data(state.key)
+    key = words if raw else jax.random.wrap_key_data(words, impl="threefry2x32")
+    last, seen = jax.lax.scan(
+        lambda state, idx: stream.step(state, idx)[::-1], RandomWalkState(key, state.true_weights), np.arange(5)
+    )
+    observations, targets, _ = rows(stream, 0, 5)
+    assert np.array_equal(seen.observation, observations)
+    assert np.array_equal(seen.target, targets)
+    assert last.key.dtype == key.dtype
+
+
+def test_a_state_made_by_hand_with_a_key_of_another_implementation_is_refused():
+    stream = RandomWalkStream(feature_dim=2)
+    with pytest.raises(ArgumentError, match="threefry2x32"):
+        stream.step(RandomWalkState(jax.random.key(0, impl="rbg"), np.zeros(2, np.float32)))
+
+
 def test_no_noise_and_no_features_are_zeros_not_nan():
     observations, targets, _ = rows(AbruptChangeStream(3, noise_std=0, feature_std=0), 0, 100)
     assert not observations.any()
