@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -34,6 +35,7 @@ class Clock:
 
     def __init__(self) -> None:
         self.spans: Spans = defaultdict(lambda: [0.0, 0.0])
+        self._lock = threading.Lock()
 
     @contextmanager
     def running(self, name: str, cpu: Callable[[], float] = time.thread_time) -> Iterator[None]:
@@ -42,9 +44,10 @@ class Clock:
         try:
             yield
         finally:
-            span = self.spans[name]
-            span[0] += time.perf_counter() - wall
-            span[1] += cpu() - spent
+            taken = time.perf_counter() - wall, cpu() - spent
+            with self._lock:
+                span = self.spans[name]
+                span[0], span[1] = span[0] + taken[0], span[1] + taken[1]
 
     def around(self, name: str, owner: Any, attribute: str) -> None:
         """Put the clock around a function of a module, or a method of a class."""
@@ -55,6 +58,21 @@ class Clock:
                 return function(*args, **kwargs)
 
         setattr(owner, attribute, timed)
+
+    def around_hashes(self, module: Any) -> None:
+        """Put the clock around `update` of every SHA-256 that a module makes."""
+        clock, hashlib = self, module.hashlib
+
+        class Sha256:
+            def __init__(self) -> None:
+                self._hash = hashlib.sha256()
+                self.digest, self.hexdigest = self._hash.digest, self._hash.hexdigest
+
+            def update(self, data: Any) -> None:
+                with clock.running("hash"):
+                    self._hash.update(data)
+
+        module.hashlib = SimpleNamespace(sha256=Sha256)
 
 
 def generate(folder: str, steps: int) -> Spans:
@@ -83,17 +101,7 @@ def generate(folder: str, steps: int) -> Spans:
         for _ in generation.blocks(stream, 0, steps):
             pass
 
-    class Sha256:
-        def __init__(self) -> None:
-            self._hash = hashlib.sha256()
-            self.hexdigest = self._hash.hexdigest
-
-        def update(self, data: Any) -> None:
-            with clock.running("hash"):
-                self._hash.update(data)
-
-    hashlib = rows.hashlib
-    rows.hashlib = SimpleNamespace(sha256=Sha256)  # type: ignore[assignment]
+    clock.around_hashes(rows)
     clock.around("CRC", rows, "crc32c")
     clock.around("write", disk, "write")
     clock.around("sync", disk, "sync")
@@ -120,7 +128,7 @@ def phases_alone(stream: Any, steps: int) -> Spans:
 
     from alberta_data import generation
     from alberta_data.exact import zero_of
-    from alberta_data.keys import words_of
+    from alberta_data.keys import as_key, words_of
     from alberta_data.streams import phases
 
     capacity = min(generation.block_length(stream), 1 << (steps - 1).bit_length())
@@ -130,7 +138,7 @@ def phases_alone(stream: Any, steps: int) -> Spans:
 
     @jax.jit
     def chain(key: Any, count: Any) -> Any:
-        return phases._chain(words_of(key), count, capacity)
+        return phases._chain(words_of(as_key(key)), count, capacity)
 
     @jax.jit
     def drift(state: Any, step_keys: Any, filled: Any, count: Any) -> Any:
@@ -174,7 +182,7 @@ def learn(folder: str, dataset: str) -> Spans:
     with clock.running("start jax", time.process_time):
         jax.numpy.zeros(1).block_until_ready()
     clock.around("read", leaves, "read_exactly")
-    clock.around("hash", leaves, "sha256_of")
+    clock.around_hashes(leaves)
     clock.around("CRC", leaves, "crc32c")
     clock.around("wait", replaying.BlockReader, "__next__")
     clock.around("learn", groups.Group, "_advance")
@@ -205,7 +213,7 @@ GENERATE = {
     "hash": ("hash (SHA-256)", "writer"),
     "CRC": ("CRC-32C", "writer"),
     "write": ("write", "writer"),
-    "sync": ("sync", "syncer"),
+    "sync": ("sync, of all threads", "syncer"),
 }
 LEARN = {
     "import": ("import", "main"),
@@ -222,10 +230,12 @@ LEARN = {
 
 
 def lines(spans: Spans, names: dict[str, tuple[str, str]], whole: str) -> Iterator[list[str]]:
-    """Yield the rows of a table: what, on which thread, wall and CPU seconds."""
+    """Yield the rows of a table: what, on which thread, wall and CPU seconds.
+
+    What XLA's threads spent while one of ours waited is what no thread of ours has spent.
+    """
     for name, (said, thread) in names.items():
         wall, cpu = spans.get(name, (0.0, 0.0))
-        # The loop runs on XLA's threads, waited for; theirs is what no other thread has spent.
         yield [said, thread, number(max(wall, 0.0)), number(max(cpu, 0.0))]
     threads = ("dispatch", "wait", "copy", "hash", "CRC", "write", "sync", "read", "learn", "tally", "checkpoint")
     wall, cpu = spans["create"]
