@@ -60,9 +60,12 @@ def initial_state(stream: Any, seed_or_key: Any) -> Any:
     Raises:
         ArgumentError: a seed out of its range, a key of another implementation.
     """
+    import jax
+
     is_seed = isinstance(seed_or_key, (int, np.integer))
     key = keys.key(int(seed_or_key)) if is_seed else seed_or_key
-    return stream.init(key)
+    # A count that begins as Python's 0 has the dtype that it will have after the first step.
+    return jax.tree.map(jax.numpy.asarray, stream.init(key))
 
 
 def blocks(
@@ -114,18 +117,20 @@ def blocks(
     make = _maker(stream, capacity, hidden, start)
 
     def run() -> Iterator[tuple[Block, Any]]:
+        # The device is set for each piece of work alone: what the caller does between two blocks is its own affair.
         with jax.default_device(device):
             before = initial_state(stream, seed_or_key) if state is None else state
             before = jax.device_put(before, device)
-            ahead = None
-            for first, count in _cuts(start, steps, capacity):
+        ahead = None
+        for first, count in _cuts(start, steps, capacity):
+            with jax.default_device(device):
                 arrays, after = make(before, count)
-                if ahead is not None:
-                    yield _to_host(*ahead)
-                ahead = (first, count, arrays, after)
-                before = after
-            assert ahead is not None
-            yield _to_host(*ahead)
+            if ahead is not None:
+                yield _to_host(*ahead)
+            ahead = (first, count, arrays, after)
+            before = after
+        assert ahead is not None
+        yield _to_host(*ahead)
 
     return run()
 

@@ -20,6 +20,17 @@ def test_every_block_ends_at_a_multiple_of_the_checkpoint_steps():
     assert stops == [100_000, 131_072, 231_072, 262_144, 300_000]
 
 
+def test_between_two_blocks_the_callers_device_is_its_own():
+    import jax
+
+    before = jax.config.jax_default_device
+    one, other = (generation.blocks(AbruptChangeStream(2), 0, 30, block_steps=10) for _ in range(2))
+    assert next(one)[0].start == next(other)[0].start == 0
+    assert jax.config.jax_default_device is before
+    assert [len(list(one)), len(list(other))] == [2, 2]
+    assert jax.config.jax_default_device is before
+
+
 def test_going_on_from_a_state_gives_the_rest_of_the_stream():
     stream = AbruptChangeStream(3, change_interval=7)
     whole = np.concatenate([block.observations for block, _ in generation.blocks(stream, 1, 500)])

@@ -91,7 +91,11 @@ def _compare(a: Dataset, b: Dataset, name: str, comparison: Comparison) -> None:
     left, right = (dataset.store.root.arrays[name] for dataset in (a, b))
     rows = min(a[name].shape[0], b[name].shape[0])
     size = left.leaf_rows
+    found = Comparison()
     for index, (one, other) in enumerate(zip(left.leaves, right.leaves, strict=False)):
         first, stop = index * size, min((index + 1) * size, rows)
         if one != other and first < stop:
-            comparison.add(name, first, *(np.asarray(dataset[name][first:stop]) for dataset in (a, b)))
+            found.add(name, first, *(np.asarray(dataset[name][first:stop]) for dataset in (a, b)))
+    if not a.store.by_step(name):
+        found.first_step = None  # Its rows are episodes, and no step.
+    comparison.join(found)

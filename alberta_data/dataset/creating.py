@@ -15,6 +15,7 @@ from alberta_data.dataset.recording import Recording, recording
 from alberta_data.errors import UnavailableError
 from alberta_data.store import Writer, disk, plan
 from alberta_data.streams.base import Stream
+from alberta_data.xla import pin
 
 Progress = Callable[[int, int], None]
 LICENCE = "CC0-1.0"
@@ -181,6 +182,8 @@ def plan_dataset(
     Raises:
         ArgumentError: a number or name is out of its range.
     """
+    if isinstance(stream, Stream):
+        pin()  # The state before step 0 starts jax, and what is made next wants it pinned.
     source = recording(stream, seed, steps, allow_import=allow_import)
     where = destination(stream, source, path, data_dir)
     found = plan(

@@ -106,6 +106,16 @@ def _option(key: str, value: Any) -> list[str]:
     return [f"--{key.replace('_', '-')}", value if isinstance(value, str) else json.dumps(value)]
 
 
+def _as_typed(value: Any) -> str:
+    """Return the text that the command line reads as this value; a text that is JSON itself goes in quotes."""
+    if isinstance(value, str):
+        try:
+            json.loads(value)
+        except ValueError:
+            return value
+    return json.dumps(value)
+
+
 def _environment_options(parameters: Mapping[str, Any]) -> list[str]:
     words = []
     for key in ("mode", "policy", "flatten", "gamma", "action_scale"):
@@ -113,7 +123,7 @@ def _environment_options(parameters: Mapping[str, Any]) -> list[str]:
             words += _option(key, parameters[key])
     words.append("--include-action" if parameters["include_action_in_features"] else "--no-include-action")
     for key, value in parameters["env_args"].items():
-        words += ["--env-arg", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
+        words += ["--env-arg", f"{key}={_as_typed(value)}"]
     for name in parameters["wrappers"]:
         words += ["--wrapper", name]
     return words

@@ -188,7 +188,9 @@ class Dataset:
         return self.store.blocks(start, stop, names, block_steps=block_steps, keep=2)
 
     def __iter__(self) -> Iterator[Block]:
-        return iter(self.blocks())
+        """Yield checked blocks whose arrays are the caller's own: `list(dataset)` holds what it seems to."""
+        for block in self.blocks():
+            yield Block(block.start, {name: np.array(rows) for name, rows in block.arrays.items()})
 
     def replay(self, mode: str | None = None, include_action: bool | None = None) -> Dataset | Replay:
         """Return what a learner reads: this dataset itself, or an environment's features and targets.

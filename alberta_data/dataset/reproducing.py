@@ -15,7 +15,6 @@ from alberta_data.dataset.child import pinned
 from alberta_data.dataset.recording import State, made_from_spec, recording
 from alberta_data.errors import ArgumentError, UnavailableError
 from alberta_data.store import CHECKPOINT_STEPS, open_store
-from alberta_data.xla import made_with
 
 Progress = Callable[[int, int], None]
 _WORKERS = 2
@@ -30,12 +29,14 @@ class Comparison:
         differing: numbers that differ, in all arrays.
         max_ulp: the largest distance of two finite floats, in units in the last place.
         array: the array of the first difference.
+        forms: in what the arrays themselves differ, as text; empty where they do not.
     """
 
     first_step: int | None = None
     differing: int = 0
     max_ulp: int = 0
     array: str | None = None
+    forms: str = ""
 
     def add(self, name: str, start: int, stored: np.ndarray, made: np.ndarray) -> None:
         """Compare rows from `start` on of one array, bit by bit."""
@@ -150,14 +151,14 @@ def reproduce(
         found = pinned(_compared_at, dataset.store.name, progress=progress)
     comparison, note, now = found
     return Reproduction(
-        comparison.differing == 0,
+        comparison.differing == 0 and not comparison.forms,
         comparison.first_step,
         comparison.array,
         comparison.differing,
         comparison.max_ulp,
         changed_settings(dataset.made_with, now),
         dataset.id,
-        note=note,
+        note=comparison.forms or note,
     )
 
 
@@ -201,6 +202,8 @@ def _compared(
     spec = store.root.spec
     stream = made_from_spec(spec, allow_import)
     source = recording(stream, spec["seed"], spec["steps"], allow_import=allow_import)
+    if forms := _other_forms(store, source):
+        return Comparison(forms=forms), "", source.made_with
     if spec["kind"] == "environment":
         return _from_the_start(store, source, progress), "", source.made_with
     found = _from_checkpoints(store, source, progress)
@@ -210,6 +213,20 @@ def _compared(
         note = "the checkpoints do not follow from each other here: compared from the seed on"
         found = _from_the_start(store, source, progress)
     return found, note, source.made_with
+
+
+def _other_forms(store: Any, source: Any) -> str:
+    """Return in what the stored arrays are not those that the spec makes; their rows then need no comparison."""
+    made = {d.name: (d.dtype, tuple(d.row_shape)) for d in source.declarations}
+    layouts = {name: store.root.layouts[name] for name in store.root.arrays}
+    stored = {name: (layout.dtype, layout.shape[1:]) for name, layout in layouts.items()}
+    wrong = sorted(name for name in {*made, *stored} if made.get(name) != stored.get(name))
+    if not wrong:
+        return ""
+    then, now = (
+        "none" if form is None else f"{form[0]} {form[1]} a row" for form in (stored.get(wrong[0]), made.get(wrong[0]))
+    )
+    return f"the spec makes other arrays: {wrong[0]} is {then} as stored, {now} as made"
 
 
 def _same_state(a: State, b: State) -> bool:
@@ -311,8 +328,3 @@ def _hidden_blocks(stream: Any, seed: int, first: int, state: Any, stop: int) ->
 
     for block, _ in generation.blocks(stream, seed, stop, start=first, state=state, hidden=True):
         yield block
-
-
-def settings_now() -> dict[str, Any]:
-    """Return what this process would make a dataset with."""
-    return made_with()

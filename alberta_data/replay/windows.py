@@ -5,7 +5,7 @@ No bit depends on how the steps arrive: a window is summed in pieces of its own,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -145,7 +145,3 @@ def _folded(metrics: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rows = np.ascontiguousarray(np.moveaxis(metrics, 1, -1))
     with np.errstate(over="ignore", invalid="ignore"):
         return rows.sum(axis=-1, dtype=np.float64), rows.min(axis=-1), rows.max(axis=-1)
-
-
-Sink = Callable[[np.ndarray], None]
-"""Whatever takes the metrics of consecutive steps, such as `WindowFold.add`."""

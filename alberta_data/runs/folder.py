@@ -76,13 +76,16 @@ class RunFolder:
             resume: go on with an unfinished run of the same; without one, begin.
             overwrite: throw an unfinished run away.
 
+        A process that was killed just before the folder had its header, or just after it was taken away for the last
+        rename, leaves nothing to go on with: such a run begins again.
+
         Raises:
             DestinationError: an unfinished run is there and neither was said, it is of something else, in use, or
                 not a run at all.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         there = os.path.lexists(self.partial)
-        if there and (self.partial.is_symlink() or not (self.partial / HEADER).is_file()):
+        if there and (self.partial.is_symlink() or not self.partial.is_dir()):
             raise DestinationError(f"a run's folder must be free, got something else at {self.partial}: remove it")
         if not there:
             disk.make_folder(self.partial)
@@ -91,7 +94,10 @@ class RunFolder:
             raise DestinationError(f"a run's folder must not be in use, got one in use at {self.partial}")
         self._lock = lock
         try:
-            if there and not overwrite:
+            if there and not (self.partial / HEADER).is_file():
+                self._check_ours()
+                self._clear()
+            elif there and not overwrite:
                 self._check(header, resume)
             else:
                 self._clear()
@@ -99,6 +105,14 @@ class RunFolder:
         except BaseException:
             self.close()
             raise
+
+    def _check_ours(self) -> None:
+        """Check that a folder without a header is one that was cut down in its first or its last moment."""
+        for entry in self.partial.iterdir():
+            if entry.name not in _OURS and not entry.name.endswith(".writing"):
+                raise DestinationError(
+                    f"a run's folder must be free, got {entry.name} in {self.partial}: move or remove it"
+                )
 
     def _check(self, header: Mapping[str, Any], resume: bool) -> None:
         if not resume:

@@ -220,6 +220,10 @@ def _request(dataset: Any, learners: Any, metrics: str, **options: Any) -> Reque
     request.check(dataset)
     if after is not None and len(after.states) != len(request.members):
         raise ArgumentError(f"after must be a run of the same {len(request.members)} members, got {len(after.states)}")
+    features = dataset.arrays["observations"].shape[1]
+    for state in after.states if after is not None else ():
+        if state is not None and len(state.weights) != features:
+            raise ArgumentError(f"after must be a run over {features} features, got one over {len(state.weights)}")
     if metrics == "full" and len(request.passes) > 1:
         raise ArgumentError(f"metrics full must fit in one pass, got {len(request.members)} members: use windows")
     return request

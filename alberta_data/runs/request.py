@@ -85,7 +85,9 @@ class Request:
                 entries.get("after"),
                 entries.get("replayed"),
             )
-        except (KeyError, TypeError, IndexError, AttributeError, OverflowError):
+        except ArgumentError:
+            raise
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
             raise ArgumentError("a receipt must say dataset, range and learners, got another document") from None
         if found.to_json() != entries:
             raise ArgumentError("a receipt must say dataset, range and learners, got further entries")

@@ -1,6 +1,6 @@
 """Writes a dataset so that it is whole or not there, and goes on after any interruption.
 
-    with Writer.begin(path, spec, made_with, declarations, steps, checkpoint_state=state) as writer:
+    with Writer.begin(path, spec, made_with, declarations, checkpoint_state=state) as writer:
         step, state = writer.position
         ...
         writer.append(block, state_after)

@@ -136,8 +136,13 @@ class Stream(Parameters, ABC):
         Raises:
             ArgumentError: `seed` or `steps` is out of range.
         """
-        check_steps(steps)
-        return {"kind": "stream", **self.definition(), "prng": PRNG, "seed": check_seed(seed), "steps": steps}
+        return {
+            "kind": "stream",
+            **self.definition(),
+            "prng": PRNG,
+            "seed": check_seed(seed),
+            "steps": check_steps(steps),
+        }
 
     @property
     def noise_floor(self) -> float | None:
@@ -158,8 +163,12 @@ def check_steps(steps: Any) -> int:
     """
     from alberta_data.errors import ArgumentError
 
-    if isinstance(steps, bool) or int(steps) != steps or steps < 1:
-        raise ArgumentError(f"steps must be a whole number of at least 1, got {steps!r}")
+    try:
+        whole = not isinstance(steps, bool) and int(steps) == steps and steps >= 1
+    except (TypeError, ValueError, OverflowError):
+        whole = False
+    if not whole:
+        raise ArgumentError(f"steps must be a whole number of at least 1, got {steps!r:.80}")
     if steps > MAX_STEPS:
         raise ArgumentError(
             f"steps must be at most {MAX_STEPS} (2^31 − 1, the streams' counter), got {int(steps)}: "

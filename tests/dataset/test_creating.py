@@ -152,6 +152,15 @@ def test_a_plan_says_what_making_would_take_and_writes_nothing(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_steps_are_whole_numbers_of_any_type(tmp_path):
+    made = create_dataset(STREAM, steps=1e3, path=tmp_path / "a.zarr")
+    assert made.id == create_dataset(STREAM, steps=np.int64(1000), path=tmp_path / "b.zarr").id
+    assert type(made.spec["steps"]) is int
+    for steps in (float("inf"), float("nan"), "abc", None, 1.5):
+        with pytest.raises(ArgumentError, match="steps must be a whole number"):
+            create_dataset(STREAM, steps=steps, path=tmp_path / "c.zarr")
+
+
 def test_a_stream_of_ones_own_is_stored_as_external_and_not_made_again(tmp_path):
     made = create_dataset(Counter(), steps=300, path=tmp_path / "a.zarr", parameters={"width": 2})
     assert made.spec["kind"] == "external"

@@ -63,6 +63,32 @@ def test_iterating_gives_all_blocks_in_order(dataset):
     assert np.array_equal(rows, dataset.targets[:])
 
 
+def test_blocks_that_are_kept_hold_what_they_held(dataset):
+    blocks = list(dataset)
+    assert len(blocks) > 4
+    assert all(np.array_equal(block.targets, dataset.targets[block.start : block.stop]) for block in blocks)
+
+
+def test_arrays_that_the_spec_does_not_make_are_not_identical(dataset, tmp_path):
+    from alberta_data.store import ArrayDeclaration
+
+    short = create_dataset(AbruptChangeStream(3), steps=100, seed=7, path=tmp_path / "short.zarr")
+    first = short.store.checkpoint(0)[1]
+    rows = {"observations": short.observations[:], "targets": short.targets[:]}
+    others = {"more": {**rows, "bonus": rows["targets"]}, "fewer": {"observations": rows["observations"]},
+              "wider": {**rows, "observations": np.zeros((100, 5), np.float32)},
+              "doubles": {name: array.astype(np.float64) for name, array in rows.items()}}  # fmt: skip
+    for name, arrays in others.items():
+        declarations = [ArrayDeclaration(n, a.dtype.name, a.shape[1:]) for n, a in arrays.items()]
+        place = tmp_path / f"{name}.zarr"
+        with Writer.begin(place, dict(short.spec), {}, declarations, checkpoint_state=first) as writer:
+            writer.append(type(next(iter(dataset)))(0, arrays), first)
+            writer.finish()
+        found = open_dataset(place).reproduce()
+        assert not found.identical
+        assert found.note.startswith("the spec makes other arrays")
+
+
 @pytest.mark.parametrize("name", STREAMS)
 def test_hidden_state_of_any_range_is_what_the_targets_were_made_with(name, tmp_path):
     stream = with_features(name, 4)

@@ -352,6 +352,21 @@ def test_a_run_goes_on_from_another_with_its_states(dataset, tmp_path):
     assert check_receipt(second, dataset, after=first).digest == second.digest
 
 
+def test_a_run_over_other_features_is_not_gone_on_from(dataset, tmp_path):
+    first = learn(dataset, GRID, path=tmp_path / "first", steps=1000)
+    other = create_dataset(AbruptChangeStream(4), steps=1000, path=tmp_path / "other.zarr")
+    with pytest.raises(ArgumentError, match="after must be a run over 4 features, got one over 5"):
+        learn(other, GRID, path=tmp_path / "second", after=first)
+    assert not (tmp_path / "second").exists()
+
+
+def test_a_run_killed_before_its_last_rename_begins_again(dataset, run, tmp_path):
+    (tmp_path / "run.partial").mkdir()
+    (tmp_path / "run.partial" / "receipt.json").write_bytes((run.path / "receipt.json").read_bytes())
+    assert learn(dataset, GRID, path=tmp_path / "run", metrics="full").digest == run.digest
+    assert files(tmp_path / "run") == files(run.path)
+
+
 @dataclass
 class Shaped:
     """An array of a stub: its shape."""
