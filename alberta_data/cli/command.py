@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_origin
 
 import typer
@@ -17,7 +16,7 @@ import typer
 from alberta_data.errors import AlbertaDataError
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-_PYTHON_NAME = re.compile(r"(?<![\w/.'\"-])[a-z]+(?:_[a-z]+)+(?![\w/.'\"(=-])")
+_PYTHON_NAME = r"(?<![\w/.'\"-])[a-z]+(?:_[a-z]+)+(?![\w/.'\"(=-])"
 
 # What the library calls by another name than the option: its whole words, and those that begin a message.
 _ALIASES = {
@@ -35,15 +34,15 @@ _debug = inspect.Parameter(
 )
 
 
-@dataclass(frozen=True)
 class Reads:
     """How the text of an option becomes what the function is given.
 
-    Attributes:
+    Args:
         read: `(option, text) -> value`; it raises `ArgumentError`.
     """
 
-    read: Callable[[str, str], Any]
+    def __init__(self, read: Callable[[str, str], Any]):
+        self.read = read
 
 
 def command(*examples: str) -> Callable[[Callable[..., int | None]], Any]:
@@ -102,7 +101,7 @@ def in_options(message: str, flags: dict[str, str]) -> str:
     first = re.match(r"\w*", message)[0]  # type: ignore[index]
     if first in flags:
         message = flags[first] + message.removeprefix(first)
-    return _PYTHON_NAME.sub(lambda match: flags.get(match[0], match[0]), message)
+    return re.sub(_PYTHON_NAME, lambda match: flags.get(match[0], match[0]), message)
 
 
 def _metadata(parameter: inspect.Parameter) -> tuple[Any, ...]:

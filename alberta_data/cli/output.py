@@ -14,9 +14,10 @@ from typing import Any, TextIO
 
 from alberta_data.errors import StorageError
 
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_USER = re.compile(r"://[^/\s]*@")
-_QUERY = re.compile(r"(://[^\s?'\"]+)\?[^\s'\"]+")
+# Texts, compiled where they are used: `--help` starts without them.
+_COLOUR = r"\x1b\[[0-9;]*m"
+_USER = r"://[^/\s]*@"
+_QUERY = r"(://[^\s?'\"]+)\?[^\s'\"]+"
 
 
 def be_tolerant() -> None:
@@ -33,12 +34,12 @@ def escaped(text: object) -> str:
     before the host of an address is a secret, and is left out.
     """
     shown = "".join(character if character.isprintable() else ascii(character)[1:-1] for character in str(text))
-    return _USER.sub("://", shown) if "@" in shown else shown
+    return re.sub(_USER, "://", shown) if "@" in shown else shown
 
 
 def without_queries(text: str) -> str:
     """Return the text with what stands behind the `?` of an address left out: signatures and tokens stand there."""
-    return _QUERY.sub(r"\1?…", text)
+    return re.sub(_QUERY, r"\1?…", text)
 
 
 def put(text: object) -> None:
@@ -94,7 +95,7 @@ def warnings_said(quiet: bool) -> Iterator[None]:
 
     def show(message: Warning | str, *where: Any, **more: Any) -> None:
         if not quiet:
-            say(f"warning: {_COLOUR.sub('', str(message)).strip()}")
+            say(f"warning: {re.sub(_COLOUR, '', str(message)).strip()}")
 
     before, warnings.showwarning = warnings.showwarning, show
     try:
