@@ -30,8 +30,8 @@ def bound(work: str, features: int, started: int) -> int:
     if work == "generate":
         return started + 150 * MIB + 10 * block
     if work == "verify":
-        return started + 50 * MIB
-    return started + 150 * MIB + 12 * max(8 * MIB, row)
+        return 100 * MIB
+    return started + 150 * MIB + 8 * max(min(2**16 * row, 32 * MIB), row)
 
 
 def peaks(bench: Bench, steps: int, features: int = 20) -> dict[str, int]:
