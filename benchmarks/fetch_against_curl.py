@@ -6,6 +6,7 @@ Both from one nginx on loopback: `python -m benchmarks.fetch_against_curl`. The 
 from __future__ import annotations
 
 import contextlib
+import getpass
 import shutil
 import socket
 import subprocess
@@ -21,6 +22,7 @@ GOAL = "fetch"
 STEPS = 10_000_000
 AT_ONCE = 8
 _CONFIGURATION = """
+user {user};
 pid {folder}/nginx.pid; error_log {folder}/error.log; daemon off; worker_processes 1;
 events {{ worker_connections 256; }}
 http {{
@@ -39,7 +41,7 @@ def nginx(folder: Path, site: Path) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     configuration = folder / "nginx.conf"
-    configuration.write_text(_CONFIGURATION.format(folder=folder, port=port, site=site))
+    configuration.write_text(_CONFIGURATION.format(folder=folder, port=port, site=site, user=getpass.getuser()))
     server = subprocess.Popen(["nginx", "-c", str(configuration)], stderr=subprocess.DEVNULL)
     try:
         for _ in range(100):
