@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from alberta_data.errors import AlbertaDataError, DestinationError, IncompleteDa
 from alberta_data.store import canonical, disk
 from alberta_data.store.journal import JOURNAL
 from alberta_data.store.metadata import ROOT, Root
+from alberta_data.store.zipped import ZipSource
 
 MARK = ".replaced"
 _OURS = (b'"alberta_data":{', b'"format_version"')
@@ -218,14 +220,19 @@ def remove_tree(path: Path) -> None:
 
 
 def delete_dataset(path: Path | str) -> None:
-    """Remove one of our datasets, finished or not.
+    """Remove one of our datasets: a folder, finished or not, or a packed file.
 
     Raises:
         DestinationError: something else lies there, or it is being written.
         IncompleteDatasetError: nothing lies there.
     """
     path = Path(path)
-    if not (path.is_dir() and not path.is_symlink() and (path / JOURNAL).is_file()) and look(path) is None:
+    if path.is_file() and not path.is_symlink() and _is_packed(path):
+        disk.unlink(path)
+        disk.sync_folder(path.absolute().parent)
+        return
+    unfinished = path.is_dir() and not path.is_symlink() and (path / JOURNAL).is_file()
+    if not unfinished and look(path) is None:
         raise IncompleteDatasetError(f"there must be a dataset to delete, got nothing at {path}")
     fd = disk.lock(path)
     if fd is None:
@@ -234,3 +241,18 @@ def delete_dataset(path: Path | str) -> None:
         remove(path)
     finally:
         os.close(fd)
+
+
+def _is_packed(path: Path) -> bool:
+    """Say whether a file is a zip with one of our datasets in it and nothing else."""
+    try:
+        with closing(ZipSource(path)) as source:
+            data = bytearray(min(source.size(ROOT), canonical.MAX_BYTES))
+            source.readinto(ROOT, memoryview(data))
+            names = set(source.list())
+    except (AlbertaDataError, OSError):
+        return False
+    try:
+        return names <= {ROOT, *Root.from_bytes(bytes(data)).files}
+    except AlbertaDataError:
+        return all(mark in data for mark in _OURS)

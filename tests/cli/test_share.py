@@ -52,6 +52,27 @@ def test_a_dataset_is_packed_read_in_place_and_unpacked(cli: Cli, dataset: Path,
     assert cli("unpack", f"{NAME}.zarr.zip", "-o", "u.zarr", "--overwrite").code == 0
 
 
+def test_delete_removes_a_packed_dataset_and_no_other_zip(cli: Cli, dataset: Path, here: Path) -> None:
+    cli("pack", NAME, "-q")
+    packed = here / "datasets" / f"{NAME}.zarr.zip"
+    foreign = here / "datasets" / "foreign.zarr.zip"
+    with zipfile.ZipFile(foreign, "w") as archive:
+        archive.writestr("zarr.json", '{"node_type":"group","zarr_format":3}')
+    with_more = here / "datasets" / "more.zarr.zip"
+    with_more.write_bytes(packed.read_bytes())
+    with zipfile.ZipFile(with_more, "a") as archive:
+        archive.writestr("notes.txt", "mine")
+    text = here / "datasets" / "text.zarr.zip"
+    text.write_text("mine")
+    for other in (foreign, with_more, text):
+        assert "destination must be" in cli("delete", other.name, "--yes").error
+        assert other.exists()
+    (here / "datasets" / "link.zarr.zip").symlink_to(packed)
+    assert cli("delete", "link.zarr.zip", "--yes").code == 2
+    assert cli("delete", packed.name, "--yes").code == 0
+    assert (packed.exists(), dataset.exists()) == (False, True)
+
+
 def test_packing_anew_with_a_codec_keeps_the_id(cli: Cli, dataset: Path, id_: str) -> None:
     assert cli("pack", NAME, "-o", "small.zip", "--codec", "small", "--json").json == {"path": "small.zip", "id": id_}
     assert Path("small.zip").stat().st_size < 8_000_000
