@@ -17,6 +17,7 @@ from alberta_data.blocks import Block
 from alberta_data.errors import ArgumentError, DestinationError
 from alberta_data.share.minari_form import write_minari
 from alberta_data.share.opening import opened
+from alberta_data.share.packing import locked
 from alberta_data.share.tables import Sink, columns_of, write_arff, write_csv, write_parquet
 from alberta_data.store import Store, disk
 
@@ -146,12 +147,10 @@ class _Sink:
 
     def __init__(self, path: Path):
         self._path, self._writing = path, path.with_name(path.name + _PARTIAL)
-        if os.path.lexists(self._writing):
-            raise DestinationError(f"{self._writing} must be free, got something there: move it")
         for parent in reversed([p for p in path.absolute().parents if not p.exists()]):
             disk.make_folder(parent)
-        self._fd = disk.create(self._writing)
-        self._at = 0
+        self._fd = locked(self._writing)
+        self._at, self._named = 0, False
         self._waiting = bytearray()
 
     def write(self, data: Any) -> int:
@@ -182,6 +181,7 @@ class _Sink:
         if os.path.lexists(self._path):
             raise DestinationError(f"destination of an export must be free, got something new at {self._path}")
         disk.rename(self._writing, self._path)
+        self._named = True
         disk.sync_folder(self._path.absolute().parent)
 
     def _drain(self) -> None:
@@ -193,5 +193,8 @@ class _Sink:
         return self
 
     def __exit__(self, *_: object) -> None:
-        disk.close(self._fd)
-        disk.unlink(self._writing)
+        try:
+            if not self._named:
+                disk.unlink(self._writing)
+        finally:
+            disk.close(self._fd)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -38,18 +39,20 @@ def write_minari(store: Store, path: Path, progress: Progress | None = None) -> 
         raise ArgumentError(f"a dataset for Minari must be of an environment, got one without {', '.join(missing)}")
     try:
         import pyarrow  # noqa: F401 - what Minari's Arrow form stands on
-        from gymnasium import spaces
         from minari.dataset.minari_storage import MinariStorage
+
+        from alberta_data.environments.spaces import spaces
     except ImportError:
         raise UnavailableError(
             "Minari needs minari and pyarrow, which are not installed: pip install 'alberta-data[minari]'"
         ) from None
     partial = path.with_name(f"{path.name}.partial")
-    if partial.exists():
-        raise DestinationError(f"{partial} must be free, got something there: move it")
+    if os.path.lexists(partial):
+        _clear(partial)
     for parent in reversed([p for p in path.absolute().parents if not p.exists()]):
         disk.make_folder(parent)
     disk.make_folder(partial)
+    lock = disk.lock(partial)
     try:
         disk.make_folder(partial / "data")
         actions, convert = _action_space(store, spaces)
@@ -70,6 +73,26 @@ def write_minari(store: Store, path: Path, progress: Progress | None = None) -> 
     except BaseException:
         remove_tree(partial)
         raise
+    finally:
+        if lock is not None:
+            disk.close(lock)
+
+
+def _clear(partial: Path) -> None:
+    """Remove what an export that was killed left.
+
+    Raises:
+        DestinationError: another process is at work on it, or it is something else.
+    """
+    if partial.is_symlink() or not partial.is_dir() or {entry.name for entry in partial.iterdir()} - {"data"}:
+        raise DestinationError(f"{partial} must be free, got something else there: move it")
+    lock = disk.lock(partial)
+    if lock is None:
+        raise DestinationError(f"{partial} must not be in use, got another process at work on it")
+    try:
+        remove_tree(partial)
+    finally:
+        disk.close(lock)
 
 
 def _metadata(store: Store, path: Path) -> dict[str, Any]:

@@ -172,7 +172,7 @@ def _write(path: Path, content: _Content, progress: Progress | None) -> None:
     for parent in reversed([p for p in path.absolute().parents if not p.exists()]):
         disk.make_folder(parent)
         disk.sync_folder(parent.parent)
-    fd = _locked(writing)
+    fd = locked(writing)
     try:
         archive, done = ArchiveWriter(fd), 0
         for name, data in content:
@@ -192,7 +192,7 @@ def _write(path: Path, content: _Content, progress: Progress | None) -> None:
     disk.sync_folder(path.absolute().parent)
 
 
-def _locked(writing: Path) -> int:
+def locked(writing: Path) -> int:
     """Return the descriptor of a new file, locked; one that a killed process left goes away.
 
     Raises:

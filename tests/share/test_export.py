@@ -1,6 +1,7 @@
 """Exported rows are the dataset's, read back by the real packages; nothing is left where something is wrong."""
 
 import csv
+import fcntl
 import json
 import sys
 
@@ -171,6 +172,26 @@ def test_an_export_stopped_at_any_operation_is_not_there_or_whole(form, made, tm
     assert number >= 5
 
 
+@pytest.mark.parametrize("form", ["csv", "npz"])
+def test_what_a_killed_export_left_is_cleared_and_what_is_in_use_or_something_else_stays(form, made, tmp_path):
+    whole = export(made("tiny"), tmp_path / f"whole.{form}").read_bytes()
+    path = tmp_path / f"d.{form}"
+    left = tmp_path / f"d.{form}.partial"
+    left.write_bytes(whole[:100])
+    with left.open("rb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(DestinationError, match="in use"):
+            export(made("tiny"), path)
+    assert export(made("tiny"), path).read_bytes() == whole
+    assert not left.exists()
+    path.unlink()
+    left.mkdir()
+    (left / "mine").touch()
+    with pytest.raises(DestinationError, match="something else"):
+        export(made("tiny"), path)
+    assert (left / "mine").exists()
+
+
 def test_an_export_to_a_full_disk_leaves_nothing(made, tmp_path, unsynced):
     faults, _ = failing_at(1, "ENOSPC", True)
     with faults, pytest.raises(StorageError, match="bytes free"):
@@ -240,6 +261,21 @@ def test_minari_loads_the_episodes_of_an_environment(name, tmp_path, monkeypatch
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_what_a_killed_export_to_minari_left_is_cleared(tmp_path):
+    pytest.importorskip("minari", reason="minari is not installed")
+    dataset = create_dataset(EnvironmentStream("CartPole-v1"), steps=50, path=tmp_path / "d.zarr")
+    left = tmp_path / "c.partial"
+    (left / "data" / "0").mkdir(parents=True)
+    export(dataset, tmp_path / "c", "minari")
+    assert not left.exists()
+    other = tmp_path / "e.partial"
+    other.mkdir()
+    (other / "mine").touch()
+    with pytest.raises(DestinationError, match="something else"):
+        export(dataset, tmp_path / "e", "minari")
+    assert (other / "mine").exists()
+
+
 def test_minari_keeps_continuous_actions(tmp_path):
     minari = pytest.importorskip("minari", reason="minari is not installed")
     pytest.importorskip("PIL", reason="pillow, which Minari's Arrow form needs, is not installed")
