@@ -9,6 +9,7 @@ jax is imported inside each function: modules that only describe parameters impo
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -47,11 +48,26 @@ def seal(product: Any, zero: Any) -> Any:
         product: float32, any shape.
         zero: a run-time int32 zero, scalar; see `zero_of`. A literal 0 would be folded away.
     """
+    return _sealing()(product, zero)
+
+
+@cache
+def _sealing() -> Any:
+    """Return `seal` as jax knows it: bits have no derivative, and what is sealed has its own."""
+    import jax
     import jax.numpy as jnp
     from jax import lax
 
-    bits = lax.bitcast_convert_type(product, jnp.int32)
-    return lax.bitcast_convert_type(jnp.bitwise_xor(bits, zero), jnp.float32)
+    @jax.custom_jvp
+    def sealed(product: Any, zero: Any) -> Any:
+        bits = lax.bitcast_convert_type(product, jnp.int32)
+        return lax.bitcast_convert_type(jnp.bitwise_xor(bits, zero), jnp.float32)
+
+    @sealed.defjvp
+    def _(primals: Any, tangents: Any) -> Any:
+        return sealed(*primals), tangents[0]
+
+    return sealed
 
 
 def fused(a: Any, b: Any, c: Any) -> Any:

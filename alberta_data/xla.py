@@ -33,8 +33,20 @@ _FALSE = {"false", "0", "no"}
 
 
 def _parse(flags: str) -> dict[str, str]:
-    """Return `XLA_FLAGS` as name → value, in order; a bare flag is `true`."""
-    pairs = (word.lstrip("-").partition("=") for word in shlex.split(flags))
+    """Return `XLA_FLAGS` as name → value, in order; a bare flag is `true`.
+
+    Raises:
+        ArgumentError: something else stands there, such as the name of a file of flags.
+    """
+    try:
+        words = shlex.split(flags)
+    except ValueError as err:
+        raise ArgumentError(
+            f"XLA_FLAGS must be --name=value words, got {flags!r:.80} ({err}): mend or unset it"
+        ) from None
+    if wrong := next((word for word in words if not word.startswith("--")), None):
+        raise ArgumentError(f"XLA_FLAGS must be --name=value words, got {wrong!r:.80}: mend or unset it")
+    pairs = (word.removeprefix("--").partition("=") for word in words)
     return {name: value if sep else "true" for name, sep, value in pairs}
 
 
@@ -185,8 +197,14 @@ def made_with(*, device: str = "cpu") -> dict[str, Any]:
         "cpu": platform.machine(),
         "instruction_set": effective_isa(),
         "device": device,
-        "xla_flags": pinned_flags("") if is_pinned() else os.environ.get("XLA_FLAGS", ""),
+        "xla_flags": _told_flags(),
     }
+
+
+def _told_flags() -> str:
+    """Return the compiler's flags as they stand, without those that name a place on this machine."""
+    flags = _parse(os.environ.get("XLA_FLAGS", ""))
+    return " ".join(f"--{name}={value}" for name, value in flags.items() if "/" not in value)
 
 
 # The entries of `made_with` in which two makings may differ and still give other bits. Within the promise (Linux on

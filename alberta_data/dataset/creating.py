@@ -89,7 +89,7 @@ def create_dataset(
         "force": force, "block_steps": block_steps, "parameters": parameters, "about": about,
         "allow_import": allow_import,
     }  # fmt: skip
-    if isinstance(stream, Stream):
+    if isinstance(stream, Stream) and stream.in_phases:
         made = pinned(_create, stream, seed, steps, options, progress=progress)
     else:
         # Nothing is promised of the bits of a stream of the user's own; an environment's are not jax's.

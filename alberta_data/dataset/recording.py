@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from alberta_data.blocks import Block
+from alberta_data.environments.parameters import EnvironmentStream
 from alberta_data.errors import ArgumentError
 from alberta_data.keys import PRNG, check_seed
 from alberta_data.store import ArrayDeclaration
@@ -102,7 +103,7 @@ class StreamRecording:
         self.declarations = self._declared()
 
     def _declared(self) -> list[ArrayDeclaration]:
-        if isinstance(self.stream, Stream):
+        if isinstance(self.stream, Stream) and self.stream.in_phases:
             return [
                 ArrayDeclaration("observations", "float32", (self.feature_dim,)),
                 ArrayDeclaration("targets", "float32", (1,)),
@@ -182,13 +183,14 @@ def spec_of(stream: Any, seed: int, steps: int, parameters: Mapping[str, Any] | 
     Raises:
         ArgumentError: `seed` or `steps` is out of range.
     """
-    if hasattr(stream, "definition") and hasattr(stream, "spec"):
+    if isinstance(stream, EnvironmentStream) or (isinstance(stream, Stream) and stream.in_phases):
         return dict(stream.spec(seed, steps))
+    wrapped = stream.to_json() if isinstance(stream, Stream) else {}
     return {
         "kind": "external",
         "stream": f"{type(stream).__module__}.{type(stream).__qualname__}",
         "version": 1,
-        "parameters": dict(parameters or {}),
+        "parameters": {**wrapped, **(parameters or {})},
         "prng": PRNG,
         "seed": check_seed(seed),
         "steps": check_steps(steps),
@@ -205,7 +207,7 @@ def recording(
     allow_import: tuple[str, ...] = (),
 ) -> Recording:
     """Return what a stream or an environment is written from."""
-    if getattr(type(stream), "name", None) == "environment":
+    if isinstance(stream, EnvironmentStream):
         return EnvironmentRecording(stream, seed, steps, allow_import)
     return StreamRecording(stream, seed, steps, block_steps, parameters)
 
@@ -219,7 +221,6 @@ def made_from_spec(spec: Mapping[str, Any], allow_import: tuple[str, ...] = ()) 
     """
     if spec.get("kind") == "environment":
         from alberta_data.environments.making import check_stranger
-        from alberta_data.environments.parameters import EnvironmentStream
 
         found = EnvironmentStream.from_spec(spec)
         check_stranger(found, allow_import)

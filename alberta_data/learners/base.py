@@ -76,6 +76,11 @@ class Rule(Parameters):
                 raise ArgumentError(f"{field.name} must not vanish in float32 (below {smallest:.3g}), got {value}")
 
     @property
+    def follows_a_rule(self) -> bool:
+        """Whether it is written as a rule; a user's own may have `init` and `update` (or `normalize`) alone."""
+        return not getattr(getattr(type(self), "rule", None), "__isabstractmethod__", False)
+
+    @property
     def kind(self) -> Any:
         """The type: what is compiled depends on it alone, the parameters are data."""
         return type(self)
@@ -87,6 +92,10 @@ class Rule(Parameters):
 
 class Optimizer(Rule):
     """Base of the optimizers: how a step of the weights follows from an error."""
+
+    def __class_getitem__(cls, state: Any) -> type[Optimizer]:
+        """Return the class itself: `Optimizer[MyState]` names the state in code that moves over."""
+        return cls
 
     normalizer_row: ClassVar[int | None] = None
     """Which packed row holds the normalisers of the step-sizes, where the optimizer has them (Autostep)."""

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from alberta_data.errors import ArgumentError
 from alberta_data.exact import zero_of
-from alberta_data.learners import core
+from alberta_data.learners import by_update, core
 from alberta_data.learners.base import Normalizer, Optimizer, OptimizerUpdate, check_feature_dim, number, with_bias
 from alberta_data.learners.lms import LMS
 from alberta_data.learners.normalizers import OnlineNormalizer
@@ -128,6 +128,8 @@ class LinearLearner:
             state: the learner's state.
             x: the observation, `(feature_dim,)`.
         """
+        if not self.follows_rules:
+            return by_update.predict(self, state, x)
         return _program(self.parts, "predict")(self, state, x)
 
     def update(self, state: Any, x: Any, y: Any) -> UpdateResult:
@@ -138,7 +140,14 @@ class LinearLearner:
             x: the observation, `(feature_dim,)`.
             y: the target, `(1,)` or `()`.
         """
+        if not self.follows_rules:
+            return UpdateResult(*by_update.update(self, state, x, check_target(y)))
         return _program(self.parts, "update")(self, state, x, y)
+
+    @property
+    def follows_rules(self) -> bool:
+        """Whether both parts are written as rules, which the compiled loop takes; see `learners.base`."""
+        return self.optimizer.follows_a_rule and (self.normalizer is None or self.normalizer.follows_a_rule)
 
     @property
     def parts(self) -> tuple[Any, Any]:

@@ -19,7 +19,7 @@ from alberta_data.replay.windows import WindowFold, edges_every
 
 def is_own(learner: Any) -> bool:
     """Say whether a learner has a compiled loop of its own here; any other goes through a plain one."""
-    return type(learner) in (LinearLearner, NormalizedLinearLearner)
+    return type(learner) in (LinearLearner, NormalizedLinearLearner) and learner.follows_rules
 
 
 class Everything:

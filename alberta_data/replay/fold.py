@@ -81,6 +81,9 @@ class Fold:
             given = [member.learner.init(feature_dim) for member in self.members] if states is None else list(states)
             if len(given) != len(self.members):
                 raise ArgumentError(f"states must be one a member ({len(self.members)}), got {len(given)}")
+            if states is not None:
+                for member, state in zip(self.members, given, strict=True):
+                    check_state(member.learner, state, feature_dim)
             self._groups = [
                 Group(
                     places,
@@ -223,6 +226,25 @@ def check_can_compute() -> None:
             "learning needs a process that was not forked after jax had started: use multiprocessing's spawn"
         )
     xla.pin()
+
+
+def check_state(learner: LinearLearner, state: Any, feature_dim: int) -> None:
+    """Check that a state given to go on from is one of this learner, for so many features.
+
+    Raises:
+        ArgumentError: it is another learner's, or of another width.
+    """
+    import jax
+
+    begun = learner.init(feature_dim)
+    same = str(jax.tree.structure(state)) == str(jax.tree.structure(begun)) and all(
+        np.shape(a) == np.shape(b) for a, b in zip(jax.tree.leaves(state), jax.tree.leaves(begun), strict=True)
+    )
+    if not same:
+        raise ArgumentError(
+            f"learner_state must be one of {type(learner.optimizer).__name__} for {feature_dim} features, "
+            f"got {type(state).__name__} with leaves of shapes {[np.shape(leaf) for leaf in jax.tree.leaves(state)]}"
+        )
 
 
 def check_gamma(gamma: float | None) -> None:

@@ -145,6 +145,7 @@ def check_place(target: Path, root: Root, overwrite: bool) -> None:
     Raises:
         DestinationError: something lies there that is not to be replaced.
     """
+    destination.check_folder_name(target)
     existing = destination.look(target)
     if existing is None:
         return

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from alberta_data.errors import AlbertaDataError, DestinationError, IncompleteDatasetError
+from alberta_data.errors import AlbertaDataError, ArgumentError, DestinationError, IncompleteDatasetError
 from alberta_data.store import canonical, disk
 from alberta_data.store.journal import JOURNAL
 from alberta_data.store.metadata import ROOT, Root
@@ -21,6 +21,16 @@ from alberta_data.store.zipped import ZipSource
 
 MARK = ".replaced"
 _OURS = (b'"alberta_data":{', b'"format_version"')
+
+
+def check_folder_name(path: Path) -> None:
+    """Check that a dataset's folder is not given the name of a packed file.
+
+    Raises:
+        ArgumentError: it ends in `.zip`.
+    """
+    if path.suffix == ".zip":
+        raise ArgumentError(f"a dataset is a folder and cannot be called {path.name}: write NAME.zarr, then `pack` it")
 
 
 def partial_path(path: Path) -> Path:

@@ -102,6 +102,7 @@ class Writer:
             check_spec(spec)
         except RefusedError as err:
             raise ArgumentError(str(err)) from None
+        destination.check_folder_name(Path(path))
         writer = cls(Path(path), spec["steps"])
         header = {
             "journal": 1,

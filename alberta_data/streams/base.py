@@ -155,6 +155,13 @@ class Stream(Parameters, ABC):
         return None
 
 
+def definition_of(stream: Any) -> dict[str, Any]:
+    """Return a stream's definition; of one of the user's own, its class as text, which is never imported."""
+    if isinstance(stream, Stream):
+        return stream.definition()
+    return {"stream": f"{type(stream).__module__}.{type(stream).__qualname__}", "version": 1, "parameters": {}}
+
+
 def check_steps(steps: Any) -> int:
     """Return `steps` as an int.
 

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from alberta_data import keys
 from alberta_data.errors import ArgumentError
 from alberta_data.exact import exp_fused
@@ -57,7 +59,9 @@ class DynamicScaleShiftStream(Stream):
         return DynamicScaleShiftState(keys.split(key, 0), weights, self._scales(keys.split(key, 2)))
 
     def _scales(self, key: keys.Words) -> Any:
-        return exp_fused(keys.uniform(key, self.feature_dim, math.log(self.min_scale), math.log(self.max_scale)))
+        # Logarithms of the rounded bounds: the published definition takes them in float32.
+        low, high = (math.log(np.float32(bound)) for bound in (self.min_scale, self.max_scale))
+        return exp_fused(keys.uniform(key, self.feature_dim, low, high))
 
     def draw(self, key: keys.Words) -> linear.Drawn:
         """Promise features and noise."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from alberta_data.errors import ArgumentError
 from alberta_data.streams import linear
-from alberta_data.streams.base import Stream, TimeStep
+from alberta_data.streams.base import Stream, TimeStep, definition_of
 
 
 class ScaledStreamState(NamedTuple):
@@ -90,11 +90,11 @@ class ScaledStreamWrapper(Stream):
 
     def to_json(self) -> dict[str, Any]:
         """Return the wrapped stream's definition and the scales, each float32 written as its double."""
-        return {"inner": self._inner.definition(), "feature_scales": list(self._scales)}
+        return {"inner": definition_of(self._inner), "feature_scales": list(self._scales)}
 
     def change_points(self, steps: int) -> range | None:
         """Those of the wrapped stream."""
-        return self._inner.change_points(steps)  # type: ignore[no-any-return]
+        return self._inner.change_points(steps) if isinstance(self._inner, Stream) else None
 
     def init(self, key: Any) -> ScaledStreamState:
         """Return the state before step 0; see `Stream.init`."""

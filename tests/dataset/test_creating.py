@@ -206,3 +206,38 @@ def test_the_spec_is_canonical_json_of_seven_entries(tmp_path):
     document = json.loads((tmp_path / "a.zarr" / "zarr.json").read_text())["attributes"]["alberta_data"]
     assert document["spec"] == made.spec
     assert set(document["spec"]) == {"kind", "stream", "version", "parameters", "prng", "seed", "steps"}
+
+
+def test_a_wrapped_stream_of_ones_own_is_stored_with_its_scales(tmp_path):
+    stream = ScaledStreamWrapper(Counter(), [2.0, 3.0])
+    made = create_dataset(stream, steps=50, data_dir=tmp_path)
+    assert made.observations[49].tolist() == [98, 147]
+    assert made.spec["kind"] == "external"
+    assert made.spec["parameters"]["feature_scales"] == [2, 3]
+    assert stream.change_points(50) is None
+
+
+@pytest.mark.parametrize("call", [
+    lambda path: create_dataset(STREAM, steps=10, path=path),
+    lambda path: create_dataset(STREAM, steps=10, path=path.with_name("a.zarr")).extend(20, path),
+])  # fmt: skip
+def test_no_folder_is_ever_called_like_a_packed_file(tmp_path, call):
+    with pytest.raises(ArgumentError, match=r"cannot be called x\.zip"):
+        call(tmp_path / "x.zip")
+    assert not list(tmp_path.glob("x.zip*"))
+
+
+@pytest.mark.parametrize("flags", ["'", "/some/file", "xla_cpu_max_isa=AVX2"])
+def test_flags_that_are_none_are_refused_in_one_line(tmp_path, flags):
+    said = generate("abrupt", "--steps", 10, "-o", tmp_path / "a.zarr", env={"XLA_FLAGS": flags})
+    assert said.returncode == 2
+    assert said.stderr.count("\n") == 1
+    assert "XLA_FLAGS must be --name=value words" in said.stderr
+
+
+def test_further_flags_are_recorded_but_no_places(tmp_path):
+    env = {"XLA_FLAGS": f"--xla_cpu_enable_fast_min_max=true --xla_dump_to={tmp_path}/dump"}
+    assert generate("abrupt", "--steps", 10, "-o", tmp_path / "a.zarr", env=env).returncode == 0
+    flags = open_dataset(tmp_path / "a.zarr").made_with["xla_flags"]
+    assert "--xla_cpu_enable_fast_min_max=true" in flags
+    assert str(tmp_path) not in flags
