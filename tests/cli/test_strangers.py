@@ -53,8 +53,9 @@ def environment(env_id: str, **changed: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("env_id", ["canary:X-v0", "os:system", "GymV26Environment-v0", "../canary", "canary:main"])
 def test_no_command_imports_or_makes_what_a_spec_names(
-    env_id: str, cli: Cli, strange: Callable[..., Path], here: Path
+    env_id: str, cli: Cli, strange: Callable[..., Path], here: Path, record_property: Callable[[str, object], None]
 ) -> None:
+    record_property("T10", len(READING))
     (here / "canary.py").write_text("import pathlib\npathlib.Path('imported').touch()\n")
     place = strange("s.zarr", environment(env_id))
     for name in READING:
@@ -67,13 +68,16 @@ def test_no_command_imports_or_makes_what_a_spec_names(
     assert cli("verify", place).code == 0
 
 
-def test_reproduce_names_what_it_would_import(cli: Cli, strange: Callable[..., Path]) -> None:
+def test_reproduce_names_what_it_would_import(
+    cli: Cli, strange: Callable[..., Path], record_property: Callable[[str, object], None]
+) -> None:
+    record_property("T10", 1)
     ran = cli("reproduce", strange("s.zarr", environment("canary:X-v0")))
     assert (ran.code, "--allow-import canary" in ran.err) == (5, True)
 
 
 def test_no_word_of_a_stranger_moves_the_cursor_or_forges_a_line(
-    cli: Cli, strange: Callable[..., Path], here: Path
+    cli: Cli, strange: Callable[..., Path], here: Path, record_property: Callable[[str, object], None]
 ) -> None:
     about = dict.fromkeys(("title", "description", "licence", "citation"), NASTY)
     spec = environment("CartPole-v1", parameters={**environment("x")["parameters"], "policy": "custom:" + NASTY})
@@ -91,6 +95,7 @@ def test_no_word_of_a_stranger_moves_the_cursor_or_forges_a_line(
         forged = ("error: forged",) if words[0] == "card" else ("error: forged", "[bold")
         assert not any(line.startswith(forged) for line in text.split("\n")), (words, text)
         assert ran.code != 70, ran.err
+        record_property("T10", 1)
 
 
 AUDIT = """
@@ -119,8 +124,9 @@ sys.exit(code)
 
 @pytest.mark.parametrize("words", [("show",), ("verify",), ("learn", "-o", "run")], ids=lambda words: words[0])
 def test_reading_starts_no_process_no_connection_and_writes_only_where_told(
-    words: tuple[str, ...], dataset: Path, here: Path
+    words: tuple[str, ...], dataset: Path, here: Path, record_property: Callable[[str, object], None]
 ) -> None:
+    record_property("T11", 1)
     (here / "canary.py").write_text("raise SystemExit('imported')")
     cache = here / "cache"
     allowed = json.dumps([str(here / "run"), str(cache)])

@@ -118,7 +118,8 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_a_hostile_archive_is_refused_before_anything_is_written(kind, packed, tmp_path):
+def test_a_hostile_archive_is_refused_before_anything_is_written(kind, packed, tmp_path, record_property):
+    record_property("T9", 1)
     hostile = HOSTILE[kind](tmp_path / "h.zip", entries(packed))
     before = sorted(os.listdir(tmp_path))
     with pytest.raises(RefusedError) as raised:
@@ -129,7 +130,8 @@ def test_a_hostile_archive_is_refused_before_anything_is_written(kind, packed, t
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_a_hostile_archive_is_not_read_in_place_as_a_dataset_in_order(kind, packed, tmp_path):
+def test_a_hostile_archive_is_not_read_in_place_as_a_dataset_in_order(kind, packed, tmp_path, record_property):
+    record_property("T9", 1)
     hostile = HOSTILE[kind](tmp_path / "h.zip", entries(packed))
     code = None
     try:
@@ -150,19 +152,22 @@ def overlapping(path, content):
     return path
 
 
-def test_entries_that_lie_in_each_other_are_refused(packed, tmp_path):
+def test_entries_that_lie_in_each_other_are_refused(packed, tmp_path, record_property):
+    record_property("T9", 1)
     with pytest.raises(RefusedError):
         unpack(overlapping(tmp_path / "h.zip", entries(packed)), tmp_path / "out.zarr")
 
 
-def test_a_root_that_unpacks_to_more_than_64_mib_is_refused_at_once(packed, tmp_path):
+def test_a_root_that_unpacks_to_more_than_64_mib_is_refused_at_once(packed, tmp_path, record_property):
+    record_property("T12", 1)
     with zipfile.ZipFile(tmp_path / "h.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("zarr.json", b" " * (65 * 2**20))
     with pytest.raises(RefusedError, match="at most"):
         unpack(tmp_path / "h.zip", tmp_path / "out.zarr")
 
 
-def test_an_entry_that_gives_more_than_it_says_leaves_nothing(packed, tmp_path):
+def test_an_entry_that_gives_more_than_it_says_leaves_nothing(packed, tmp_path, record_property):
+    record_property("T9", 1)
     content = entries(packed)
     name = "observations/c/0/0"
     longer = zlib.compressobj(9, zlib.DEFLATED, -15)
@@ -207,7 +212,8 @@ def test_files_that_are_not_of_the_dataset_are_told_and_left(packed, tmp_path):
 
 
 @pytest.mark.parametrize("what", ["missing", "short", "changed", "root"])
-def test_an_archive_with_a_wrong_file_leaves_nothing(what, packed, tmp_path):
+def test_an_archive_with_a_wrong_file_leaves_nothing(what, packed, tmp_path, record_property):
+    record_property("T9", 1)
     content, name = entries(packed), "observations/c/1/0"
     if what == "missing":
         del content[name]
@@ -251,7 +257,7 @@ def mutate(data, rng):
     return bytes(data)
 
 
-def mutated_archives_do_no_harm(packed, tmp_path, count, seed):
+def mutated_archives_do_no_harm(packed, tmp_path, count, seed, record_property):
     rng, whole, out = random.Random(seed), packed.read_bytes(), tmp_path / "fuzz/out.zarr"
     out.parent.mkdir()
     for _ in range(count):
@@ -266,12 +272,13 @@ def mutated_archives_do_no_harm(packed, tmp_path, count, seed):
         if code is None:
             assert is_whole(out)
             shutil.rmtree(out)
+    record_property("T9", count)
 
 
-def test_mutated_archives_are_refused_or_whole(packed, tmp_path, unsynced):
-    mutated_archives_do_no_harm(packed, tmp_path, 150, 9)
+def test_mutated_archives_are_refused_or_whole(packed, tmp_path, unsynced, record_property):
+    mutated_archives_do_no_harm(packed, tmp_path, 150, 9, record_property)
 
 
 @pytest.mark.torture
-def test_two_thousand_mutated_archives_are_refused_or_whole(packed, tmp_path, unsynced):
-    mutated_archives_do_no_harm(packed, tmp_path, 2000, 10)
+def test_two_thousand_mutated_archives_are_refused_or_whole(packed, tmp_path, unsynced, record_property):
+    mutated_archives_do_no_harm(packed, tmp_path, 2000, 10, record_property)

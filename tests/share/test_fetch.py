@@ -62,7 +62,10 @@ FAULTS = [
 
 @pytest.mark.parametrize("kind", FAULTS)
 @pytest.mark.parametrize("where", ["observations/c/3/0", "targets/zarr.json"])
-def test_a_fault_for_one_file_is_tried_again_and_then_told_with_the_address(kind, where, served, tmp_path):
+def test_a_fault_for_one_file_is_tried_again_and_then_told_with_the_address(
+    kind, where, served, tmp_path, record_property
+):
+    record_property("T8", 1)
     url, faults = served
     path = f"small.zarr/{where}"
     faults.plan(path, kind)
@@ -87,7 +90,8 @@ def test_a_fault_for_one_file_is_tried_again_and_then_told_with_the_address(kind
 
 
 @pytest.mark.parametrize("kind", [*FAULTS, "html of the right size", "flipped"])
-def test_a_fault_that_passes_is_not_noticed(kind, served, tmp_path):
+def test_a_fault_that_passes_is_not_noticed(kind, served, tmp_path, record_property):
+    record_property("T8", 3 if kind == "flipped" else 4)
     url, faults = served
     for path in ("zarr.json", "observations/c/3/0", "checkpoints/key/c/0/0", "rewards/zarr.json"):
         faults.plan(f"small.zarr/{path}", kind, 1)
@@ -100,7 +104,8 @@ def test_a_fault_that_passes_is_not_noticed(kind, served, tmp_path):
 
 @pytest.mark.parametrize("shape", ["small", "packed", "leafy"])
 @pytest.mark.parametrize("kind", ["flipped", "html of the right size"])
-def test_wrong_bytes_of_the_right_size_are_damage_and_get_no_name(shape, kind, served, tmp_path):
+def test_wrong_bytes_of_the_right_size_are_damage_and_get_no_name(shape, kind, served, tmp_path, record_property):
+    record_property("T8", 1)
     url, faults = served
     name = "flags/c/2" if shape == "leafy" else "observations/c/2/0"
     faults.plan(f"{shape}.zarr/{name}", kind)
@@ -110,7 +115,10 @@ def test_wrong_bytes_of_the_right_size_are_damage_and_get_no_name(shape, kind, s
     assert not (tmp_path / "d.zarr.partial" / name).exists()
 
 
-def test_a_chunk_of_another_dataset_is_found_by_the_leaves_that_reach_over_it(served, copied, tmp_path):
+def test_a_chunk_of_another_dataset_is_found_by_the_leaves_that_reach_over_it(
+    served, copied, tmp_path, record_property
+):
+    record_property("T7", 1)
     path = copied("leafy")
     SHAPES["leafy"].but(seed=1).write(tmp_path / "other.zarr")
     shutil.copy(tmp_path / "other.zarr/flags/c/3", path / "flags/c/3")
@@ -120,7 +128,8 @@ def test_a_chunk_of_another_dataset_is_found_by_the_leaves_that_reach_over_it(se
 
 
 @pytest.mark.parametrize("kind", [403, 404, 500, "empty", "html", "html of the right size", "short", "silent"])
-def test_an_address_with_no_dataset_is_told_and_nothing_is_kept(kind, served, tmp_path):
+def test_an_address_with_no_dataset_is_told_and_nothing_is_kept(kind, served, tmp_path, record_property):
+    record_property("T8", 1)
     served[1].plan("small.zarr/zarr.json", kind)
     with pytest.raises(StorageError, match=r"small\.zarr/zarr\.json"):
         fetch(f"{served[0]}/small.zarr", tmp_path / "d.zarr", timeout=0.3)
@@ -198,7 +207,8 @@ def test_a_dataset_in_another_form_is_the_same_and_stays(served, made, tmp_path)
         fetch(f"{served[0]}/small.zarr", path)
 
 
-def test_what_lies_at_the_destination_is_not_touched(served, made, tmp_path):
+def test_what_lies_at_the_destination_is_not_touched(served, made, tmp_path, record_property):
+    record_property("T14", 5)
     url = f"{served[0]}/small.zarr"
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder/thesis.tex").write_text("x")
@@ -228,7 +238,8 @@ def test_the_beginning_of_another_dataset_is_not_gone_on_with(served, tmp_path):
         fetch(f"{url}/tiny.zarr", tmp_path / "g.zarr")
 
 
-def test_two_at_once_at_one_destination_do_not_disturb_each_other(served, tmp_path):
+def test_two_at_once_at_one_destination_do_not_disturb_each_other(served, tmp_path, record_property):
+    record_property("T17", 1)
     from alberta_data.share.landing import Landing
 
     with open_store(f"{served[0]}/tiny.zarr") as store:
@@ -278,7 +289,7 @@ def test_annotated_content_comes_with_its_root(served, copied, tmp_path):
         assert store.root.about == {"title": "renamed"}
 
 
-def stop_everywhere(work, path, each=1):
+def stop_everywhere(work, path, record_property, each=1):
     number = 0
     while True:
         stopped = stopped_at(number, lambda: work(path))
@@ -288,20 +299,21 @@ def stop_everywhere(work, path, each=1):
         assert [p.name for p in path.parent.iterdir()] == [path.name]
         shutil.rmtree(path)
         if not stopped:
+            record_property("T1", number // each)
             return number
         number += each
 
 
-def test_fetching_stopped_at_any_operation_leaves_nothing_or_a_whole_and_goes_on(made, tmp_path):
-    assert stop_everywhere(lambda path: fetch(made("tiny"), path), tmp_path / "f/d.zarr") > 60
+def test_fetching_stopped_at_any_operation_leaves_nothing_or_a_whole_and_goes_on(made, tmp_path, record_property):
+    assert stop_everywhere(lambda path: fetch(made("tiny"), path), tmp_path / "f/d.zarr", record_property) > 60
 
 
-def test_fetching_over_http_stopped_now_and_then_goes_on(served, tmp_path):
+def test_fetching_over_http_stopped_now_and_then_goes_on(served, tmp_path, record_property):
     url = f"{served[0]}/tiny.zarr"
-    assert stop_everywhere(lambda path: fetch(url, path, workers=2), tmp_path / "f/d.zarr", 9) > 60
+    assert stop_everywhere(lambda path: fetch(url, path, workers=2), tmp_path / "f/d.zarr", record_property, 9) > 60
 
 
-def test_fetching_over_another_dataset_stopped_at_any_operation_leaves_one_of_them(made, tmp_path):
+def test_fetching_over_another_dataset_stopped_at_any_operation_leaves_one_of_them(made, tmp_path, record_property):
     path, number = tmp_path / "f/d.zarr", 0
     while True:
         shutil.copytree(made("packed"), path)
@@ -317,10 +329,11 @@ def test_fetching_over_another_dataset_stopped_at_any_operation_leaves_one_of_th
         if not stopped:
             break
         number += 11
+    record_property("T1", number // 11)
     assert number > 60
 
 
-def test_mending_stopped_at_any_operation_can_be_ended(made, tmp_path):
+def test_mending_stopped_at_any_operation_can_be_ended(made, tmp_path, record_property):
     number, path = 0, tmp_path / "f/d.zarr"
     while True:
         shutil.copytree(made("tiny"), path)
@@ -334,23 +347,28 @@ def test_mending_stopped_at_any_operation_can_be_ended(made, tmp_path):
         if not stopped:
             break
         number += 1
+    record_property("T1", number)
     assert number >= 5
 
 
 @pytest.mark.parametrize("kind", ["ENOSPC", "EIO", "EACCES", "short"])
-def test_fetching_to_a_failing_disk_ends_with_one_line_and_can_be_gone_on_with(kind, made, tmp_path):
-    failures = []
+def test_fetching_to_a_failing_disk_ends_with_one_line_and_can_be_gone_on_with(kind, made, tmp_path, record_property):
+    failures, tried = [], 0
     for number in range(0, 90, 9):
         path = tmp_path / str(number) / "d.zarr"
-        faults, _ = failing_at(number, kind, number % 2 == 0)
+        faults, seen = failing_at(number, kind, number % 2 == 0)
         try:
             with faults:
                 fetch(made("tiny"), path)
         except StorageError as err:
             failures.append(str(err))
+            tried += 1
+        else:
+            tried += len(seen) <= max(seen)
         assert not path.exists() or is_whole(path)
         fetch(made("tiny"), path)
         assert is_whole(path)
+    record_property("T4", tried)
     assert failures or kind == "short"
     assert not any("\n" in said for said in failures)
 

@@ -157,7 +157,7 @@ def test_a_frozen_dataset_has_the_same_guarantees(tmp_path):
         assert not store.verify().ok
 
 
-def test_freezing_stopped_at_any_operation_can_be_gone_on_with(tmp_path, unsynced):
+def test_freezing_stopped_at_any_operation_can_be_gone_on_with(tmp_path, unsynced, record_property):
     file, number, ids = csv_of(tmp_path / "f.csv", {"x": np.arange(50.0), "y": np.arange(50.0)}), 0, set()
     while True:
         path = tmp_path / str(number) / "d.zarr"
@@ -169,6 +169,7 @@ def test_freezing_stopped_at_any_operation_can_be_gone_on_with(tmp_path, unsynce
         if not stopped:
             break
         number += 5
+    record_property("T1", number // 5)
     assert number > 30
     assert len(ids) == 1
 

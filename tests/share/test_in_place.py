@@ -52,7 +52,8 @@ def test_the_rows_are_those_on_disk_and_every_file_comes_once(shape, served, mad
 
 
 @pytest.mark.parametrize("kind", [403, 404, 500, "short", "html", "reset", "reset in the body", "empty"])
-def test_a_fault_for_one_chunk_is_told_and_no_row_of_it_is_handed_on(kind, served):
+def test_a_fault_for_one_chunk_is_told_and_no_row_of_it_is_handed_on(kind, served, record_property):
+    record_property("T8", 1)
     served[1].plan("packed.zarr/observations/c/2/0", kind)
     seen = []
     with open_store(f"{served[0]}/packed.zarr") as store:
@@ -64,7 +65,8 @@ def test_a_fault_for_one_chunk_is_told_and_no_row_of_it_is_handed_on(kind, serve
 
 @pytest.mark.parametrize("kind", ["flipped", "html of the right size"])
 @pytest.mark.parametrize("shape", ["small", "packed"])
-def test_wrong_bytes_of_the_right_size_are_damage_and_are_not_kept(kind, shape, served, tmp_path):
+def test_wrong_bytes_of_the_right_size_are_damage_and_are_not_kept(kind, shape, served, tmp_path, record_property):
+    record_property("T8", 1)
     url, faults = served
     faults.plan(f"{shape}.zarr/observations/c/1/0", kind)
     cache = tmp_path / "c"

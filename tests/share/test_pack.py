@@ -101,7 +101,8 @@ def test_a_damaged_dataset_is_not_packed_and_nothing_is_left(shape, codec, copie
     assert [p.name for p in tmp_path.iterdir()] == ["copies"]
 
 
-def test_a_chunk_of_another_seed_is_not_packed_where_leaves_reach_over_chunks(copied, tmp_path):
+def test_a_chunk_of_another_seed_is_not_packed_where_leaves_reach_over_chunks(copied, tmp_path, record_property):
+    record_property("T7", 1)
     path = copied("leafy")
     SHAPES["leafy"].but(seed=1).write(tmp_path / "other.zarr")
     shutil.copy(tmp_path / "other.zarr/flags/c/3", path / "flags/c/3")
@@ -110,7 +111,7 @@ def test_a_chunk_of_another_seed_is_not_packed_where_leaves_reach_over_chunks(co
     assert not (tmp_path / "d.zip").exists()
 
 
-def test_packing_stopped_at_any_operation_leaves_nothing_or_all(made, tmp_path, unsynced):
+def test_packing_stopped_at_any_operation_leaves_nothing_or_all(made, tmp_path, unsynced, record_property):
     whole, number = pack(made("tiny"), tmp_path / "whole.zip").read_bytes(), 0
     while True:
         path = tmp_path / str(number) / "d.zip"
@@ -121,21 +122,29 @@ def test_packing_stopped_at_any_operation_leaves_nothing_or_all(made, tmp_path, 
         if not stopped:
             break
         number += 1
+    record_property("T1", number)
     assert number > 20
 
 
 @pytest.mark.parametrize("kind", ["ENOSPC", "EIO", "EACCES", "short"])
-def test_packing_on_a_failing_disk_ends_with_one_line_and_leaves_nothing(kind, made, tmp_path, unsynced):
+def test_packing_on_a_failing_disk_ends_with_one_line_and_leaves_nothing(
+    kind, made, tmp_path, unsynced, record_property
+):
     whole, failures = pack(made("tiny"), tmp_path / "whole.zip").read_bytes(), []
+    tried = 0
     for number in range(0, 60, 7):
         path = tmp_path / str(number) / "d.zip"
-        faults, _ = failing_at(number, kind, False)
+        faults, seen = failing_at(number, kind, False)
         try:
             with faults:
                 pack(made("tiny"), path)
         except StorageError as err:
             failures.append((str(err), path.exists()))
+            tried += 1
+        else:
+            tried += len(seen) <= max(seen)
         assert pack(made("tiny"), path).read_bytes() == whole
+    record_property("T4", tried)
     assert len(failures) > 3 or kind == "short"
     assert not any(left or "\n" in said for said, left in failures)
 
@@ -168,7 +177,7 @@ def test_unpacking_twice_is_refused_and_overwrite_replaces_our_own_alone(made, t
         unpack(packed.rename(tmp_path / "nameless"))
 
 
-def test_unpacking_stopped_at_any_operation_leaves_nothing_or_all(made, tmp_path, unsynced):
+def test_unpacking_stopped_at_any_operation_leaves_nothing_or_all(made, tmp_path, unsynced, record_property):
     packed, number = pack(made("tiny"), tmp_path / "whole.zip"), 0
     while True:
         path = tmp_path / str(number) / "d.zarr"
@@ -182,6 +191,7 @@ def test_unpacking_stopped_at_any_operation_leaves_nothing_or_all(made, tmp_path
         if not stopped:
             break
         number += 4
+    record_property("T1", number // 4)
     assert number > 50
 
 

@@ -89,7 +89,8 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("kind", BROKEN)
-def test_what_is_no_recipe_is_refused(kind, good, written):
+def test_what_is_no_recipe_is_refused(kind, good, written, record_property):
+    record_property("T10", 1)
     with pytest.raises(RefusedError) as raised:
         read_recipe(written(BROKEN[kind](good)))
     assert "\n" not in str(raised.value)

@@ -30,7 +30,7 @@ def chunks_of(path):
         return [(name, x.chunk_key(n)) for name, x in layouts.items() for n in range(x.chunks)]
 
 
-def flip_root(tmp_path, bits_of):
+def flip_root(tmp_path, bits_of, record_property):
     data = bytes(TINY.write(tmp_path / "d.zarr").to_bytes())
     for byte in range(len(data)):
         for bit in bits_of(byte):
@@ -38,16 +38,17 @@ def flip_root(tmp_path, bits_of):
             changed[byte] ^= 1 << bit
             with pytest.raises((DamagedDatasetError, RefusedError)):
                 Root.from_bytes(bytes(changed))
+    record_property("T5", sum(len(bits_of(byte)) for byte in range(len(data))))
     return len(data)
 
 
-def test_no_byte_of_the_root_can_change_unseen(tmp_path):
-    assert flip_root(tmp_path, lambda byte: [byte % 8]) > 3000
+def test_no_byte_of_the_root_can_change_unseen(tmp_path, record_property):
+    assert flip_root(tmp_path, lambda byte: [byte % 8], record_property) > 3000
 
 
 @pytest.mark.torture
-def test_no_bit_of_the_root_can_change_unseen(tmp_path):
-    assert flip_root(tmp_path, lambda byte: range(8)) > 3000
+def test_no_bit_of_the_root_can_change_unseen(tmp_path, record_property):
+    assert flip_root(tmp_path, lambda byte: range(8), record_property) > 3000
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,8 @@ def test_no_bit_of_the_root_can_change_unseen(tmp_path):
         (b'"x86_64"', b'"arm_64"'),
     ],
 )
-def test_a_root_that_is_not_as_it_was_sealed_is_damaged(old, new, tmp_path):
+def test_a_root_that_is_not_as_it_was_sealed_is_damaged(old, new, tmp_path, record_property):
+    record_property("T5", 1)
     TINY.write(tmp_path / "d.zarr")
     data = (tmp_path / "d.zarr/zarr.json").read_bytes()
     assert old in data
@@ -70,7 +72,7 @@ def test_a_root_that_is_not_as_it_was_sealed_is_damaged(old, new, tmp_path):
     assert caught.value.chunk == "zarr.json"
 
 
-def flip_documents(tmp_path, bits_of):
+def flip_documents(tmp_path, bits_of, record_property):
     path = tmp_path / "d.zarr"
     root = TINY.write(path)
     documents = [name for name in root.files if name.endswith("zarr.json")]
@@ -83,19 +85,20 @@ def flip_documents(tmp_path, bits_of):
                     flip(path / name, byte, bit)
                     assert [damage.chunk for damage in store.verify(workers=1).damages] == [name]
             overwrite(path / name, data)
+        record_property("T5", sum(len(bits_of(byte)) for byte in range(len(data))))
     return len(documents)
 
 
-def test_no_byte_of_an_arrays_document_can_change_unseen(tmp_path):
-    assert flip_documents(tmp_path, lambda byte: [byte % 8]) > 5
+def test_no_byte_of_an_arrays_document_can_change_unseen(tmp_path, record_property):
+    assert flip_documents(tmp_path, lambda byte: [byte % 8], record_property) > 5
 
 
 @pytest.mark.torture
-def test_no_bit_of_an_arrays_document_can_change_unseen(tmp_path):
-    assert flip_documents(tmp_path, lambda byte: range(8)) > 5
+def test_no_bit_of_an_arrays_document_can_change_unseen(tmp_path, record_property):
+    assert flip_documents(tmp_path, lambda byte: range(8), record_property) > 5
 
 
-def flip_chunks(originals, count, seed):
+def flip_chunks(originals, count, seed, record_property):
     rng = random.Random(seed)
     for _ in range(count):
         path = originals / rng.choice(list(RECIPES))
@@ -113,16 +116,17 @@ def flip_chunks(originals, count, seed):
                     learn(store)
                 assert (caught.value.array, caught.value.chunk) == (array, key)
         overwrite(path / key, data)
+    record_property("T5", count)
 
 
-def test_no_bit_of_a_chunk_can_change_unseen(originals):
-    flip_chunks(originals, 300, seed=1)
+def test_no_bit_of_a_chunk_can_change_unseen(originals, record_property):
+    flip_chunks(originals, 300, 1, record_property)
     assert all(not found_by_verify(originals / name) for name in RECIPES)
 
 
 @pytest.mark.torture
-def test_no_bit_of_many_in_chunks_can_change_unseen(originals):
-    flip_chunks(originals, 10_000, seed=2)
+def test_no_bit_of_many_in_chunks_can_change_unseen(originals, record_property):
+    flip_chunks(originals, 10_000, 2, record_property)
     assert all(not found_by_verify(originals / name) for name in RECIPES)
 
 
@@ -154,7 +158,7 @@ HOWS = (
 )
 
 
-def spoil_each_file(original, tmp_path):
+def spoil_each_file(original, tmp_path, record_property):
     with open_store(original) as store:
         files = list(store.root.files)
     for how in HOWS:
@@ -172,18 +176,21 @@ def spoil_each_file(original, tmp_path):
                 assert "expected" in str(error)
                 assert "found" in str(error)
             shutil.rmtree(path)
+    record_property("T6", len(HOWS) * len(files))
     return len(files)
 
 
-def test_a_file_that_is_cut_grown_gone_or_something_else_is_named_with_what_was_expected(tmp_path, unsynced):
+def test_a_file_that_is_cut_grown_gone_or_something_else_is_named_with_what_was_expected(
+    tmp_path, unsynced, record_property
+):
     PACKED.but(steps=500, arrays=PACKED.arrays[1:]).write(tmp_path / "original")
-    assert spoil_each_file(tmp_path / "original", tmp_path) > 8
+    assert spoil_each_file(tmp_path / "original", tmp_path, record_property) > 8
 
 
 @pytest.mark.torture
 @pytest.mark.parametrize("name", ["small", "packed", "leafy", "even"])
-def test_files_of_any_dataset_that_are_not_as_written_are_named(name, originals, tmp_path):
-    assert spoil_each_file(originals / name, tmp_path) > 8
+def test_files_of_any_dataset_that_are_not_as_written_are_named(name, originals, tmp_path, record_property):
+    assert spoil_each_file(originals / name, tmp_path, record_property) > 8
 
 
 def test_an_unreadable_file_is_damage(tmp_path, monkeypatch):
@@ -216,14 +223,16 @@ def test_a_failing_disk_is_no_damage(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("how", HOWS)
-def test_a_root_that_is_not_as_written_opens_nothing(how, tmp_path):
+def test_a_root_that_is_not_as_written_opens_nothing(how, tmp_path, record_property):
+    record_property("T6", 1)
     TINY.write(tmp_path / "d.zarr")
     put_in_its_place(tmp_path / "d.zarr/zarr.json", how)
     error = refused(tmp_path / "d.zarr")
     assert isinstance(error, DamagedDatasetError | RefusedError | IncompleteDatasetError)
 
 
-def test_stray_files_are_listed_and_dot_files_are_notes_and_a_learner_ignores_both(tmp_path):
+def test_stray_files_are_listed_and_dot_files_are_notes_and_a_learner_ignores_both(tmp_path, record_property):
+    record_property("T6", 5)
     TINY.write(tmp_path / "d.zarr")
     for name in ("observations/c/7", "notes.txt", "observations/.DS_Store", ".git"):
         (tmp_path / "d.zarr" / name).mkdir(parents=True) if name.endswith(("7", "git")) else None
@@ -239,7 +248,8 @@ def test_stray_files_are_listed_and_dot_files_are_notes_and_a_learner_ignores_bo
         assert learn(store) == TINY.steps
 
 
-def test_padding_that_is_not_the_fill_value_is_seen_even_under_a_right_crc(tmp_path):
+def test_padding_that_is_not_the_fill_value_is_seen_even_under_a_right_crc(tmp_path, record_property):
+    record_property("T5", 1)
     from alberta_data.store.codecs import crc32c, crc_bytes
 
     recipe = TINY.but(steps=15)
@@ -251,8 +261,8 @@ def test_padding_that_is_not_the_fill_value_is_seen_even_under_a_right_crc(tmp_p
     assert found_by_verify(tmp_path / "d.zarr") == {("rewards", "rewards/c/1")}
 
 
-def swap_chunks(originals, tmp_path, count, seed):
-    rng = random.Random(seed)
+def swap_chunks(originals, tmp_path, count, seed, record_property):
+    rng, tried = random.Random(seed), 0
     others = {}
     for name, recipe in RECIPES.items():
         others[name] = tmp_path / f"other {name}"
@@ -277,6 +287,7 @@ def swap_chunks(originals, tmp_path, count, seed):
             if number % 3 == 1:
                 overwrite(path / other, before)
                 expected |= {(array, other)}
+        tried += 1
         found = found_by_verify(path)
         # A leaf that reaches over several chunks is told once, at the chunk where it begins.
         assert found
@@ -291,14 +302,15 @@ def swap_chunks(originals, tmp_path, count, seed):
             overwrite(path / key, before)
         if number % 3 == 1 and alike:
             overwrite(path / other, theirs)
+    record_property("T7", tried)
 
 
-def test_a_chunk_from_elsewhere_in_the_dataset_or_from_another_is_seen(originals, tmp_path):
-    swap_chunks(originals, tmp_path, 50, seed=1)
+def test_a_chunk_from_elsewhere_in_the_dataset_or_from_another_is_seen(originals, tmp_path, record_property):
+    swap_chunks(originals, tmp_path, 50, 1, record_property)
     assert all(not found_by_verify(originals / name) for name in RECIPES)
 
 
 @pytest.mark.torture
-def test_no_chunk_of_many_from_elsewhere_passes(originals, tmp_path):
-    swap_chunks(originals, tmp_path, 1000, seed=2)
+def test_no_chunk_of_many_from_elsewhere_passes(originals, tmp_path, record_property):
+    swap_chunks(originals, tmp_path, 1000, 2, record_property)
     assert all(not found_by_verify(originals / name) for name in RECIPES)

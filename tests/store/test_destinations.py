@@ -62,7 +62,8 @@ TAKEN = {
 
 @pytest.mark.parametrize("overwrite", [False, True], ids=["", "overwrite"])
 @pytest.mark.parametrize("what", TAKEN)
-def test_a_destination_that_is_not_ours_is_refused_and_left_alone(what, overwrite, tmp_path):
+def test_a_destination_that_is_not_ours_is_refused_and_left_alone(what, overwrite, tmp_path, record_property):
+    record_property("T14", 1)
     TAKEN[what](tmp_path / "d.zarr")
     before = everything_in(tmp_path)
     with pytest.raises(DestinationError) as caught:
@@ -73,7 +74,8 @@ def test_a_destination_that_is_not_ours_is_refused_and_left_alone(what, overwrit
     assert left == before
 
 
-def test_another_dataset_of_ours_is_refused_with_the_field_that_differs(tmp_path):
+def test_another_dataset_of_ours_is_refused_with_the_field_that_differs(tmp_path, record_property):
+    record_property("T14", 1)
     TINY.write(tmp_path / "d.zarr")
     before = everything_in(tmp_path)
     with pytest.raises(DestinationError, match=r"spec\.seed is 0 there, 1 asked for"):
@@ -102,7 +104,8 @@ def test_the_same_dataset_with_a_file_missing_is_damage(tmp_path):
         assert store.verify().ok
 
 
-def test_a_dataset_with_something_of_the_users_in_it_is_not_replaced(tmp_path):
+def test_a_dataset_with_something_of_the_users_in_it_is_not_replaced(tmp_path, record_property):
+    record_property("T14", 1)
     TINY.write(tmp_path / "d.zarr")
     (tmp_path / "d.zarr/notes.txt").write_text("mine")
     with pytest.raises(DestinationError, match=r"notes\.txt"):
@@ -110,7 +113,8 @@ def test_a_dataset_with_something_of_the_users_in_it_is_not_replaced(tmp_path):
     assert (tmp_path / "d.zarr/notes.txt").read_text() == "mine"
 
 
-def test_a_read_only_place_is_refused(tmp_path, monkeypatch):
+def test_a_read_only_place_is_refused(tmp_path, monkeypatch, record_property):
+    record_property("T14", 2)
     TINY.write(tmp_path / "d.zarr")
     before = everything_in(tmp_path)
     monkeypatch.setattr(os, "access", lambda path, mode, **more: False)
@@ -122,7 +126,8 @@ def test_a_read_only_place_is_refused(tmp_path, monkeypatch):
         TINY.write(tmp_path / "new.zarr")
 
 
-def test_a_dataset_whose_root_is_damaged_is_ours_to_replace(tmp_path):
+def test_a_dataset_whose_root_is_damaged_is_ours_to_replace(tmp_path, record_property):
+    record_property("T14", 1)
     TINY.write(tmp_path / "d.zarr")
     root = tmp_path / "d.zarr/zarr.json"
     root.chmod(0o644)
@@ -180,7 +185,8 @@ def test_datasets_are_deleted_and_nothing_else_is(tmp_path):
     assert (tmp_path / "mine").is_dir()
 
 
-def test_a_folder_that_a_writer_works_in_is_in_use(tmp_path):
+def test_a_folder_that_a_writer_works_in_is_in_use(tmp_path, record_property):
+    record_property("T17", 2)
     with SMALL.begin(tmp_path / "d.zarr") as writer:
         with pytest.raises(DestinationError, match="in use"):
             SMALL.begin(tmp_path / "d.zarr")
@@ -211,7 +217,7 @@ def exit_of(child):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def two_writers(tmp_path, rounds):
+def two_writers(tmp_path, rounds, record_property):
     outcomes = set()
     for number in range(rounds):
         path = tmp_path / f"{number}.zarr"
@@ -223,19 +229,20 @@ def two_writers(tmp_path, rounds):
         with open_store(path) as store:
             assert store.verify().ok
         assert not path.with_name(f"{path.name}.partial").exists()
+    record_property("T17", rounds)
     return outcomes
 
 
-def test_of_two_writers_on_one_destination_one_finishes(tmp_path):
-    assert two_writers(tmp_path, 10) <= {0, 2}
+def test_of_two_writers_on_one_destination_one_finishes(tmp_path, record_property):
+    assert two_writers(tmp_path, 10, record_property) <= {0, 2}
 
 
 @pytest.mark.torture
-def test_of_two_writers_on_one_destination_one_finishes_every_time(tmp_path, unsynced):
-    assert two_writers(tmp_path, 300) <= {0, 2}
+def test_of_two_writers_on_one_destination_one_finishes_every_time(tmp_path, unsynced, record_property):
+    assert two_writers(tmp_path, 300, record_property) <= {0, 2}
 
 
-def readers_during_writes(tmp_path, rounds):
+def readers_during_writes(tmp_path, rounds, record_property):
     path = tmp_path / "d.zarr"
     seen = set()
     child = in_child(lambda: [SMALL.but(seed=seed).write(path, overwrite=True) for seed in range(rounds)])
@@ -258,16 +265,17 @@ def readers_during_writes(tmp_path, rounds):
     with open_store(path) as store:
         assert store.root.spec["seed"] == rounds - 1
         assert store.verify().ok
+    record_property("T17", rounds)
     return seen
 
 
-def test_readers_during_writes_see_a_whole_dataset_or_none(tmp_path):
-    assert readers_during_writes(tmp_path, 10) & set(range(10))
+def test_readers_during_writes_see_a_whole_dataset_or_none(tmp_path, record_property):
+    assert readers_during_writes(tmp_path, 10, record_property) & set(range(10))
 
 
 @pytest.mark.torture
-def test_readers_during_many_writes_see_a_whole_dataset_or_none(tmp_path, unsynced):
-    assert readers_during_writes(tmp_path, 300) & set(range(300))
+def test_readers_during_many_writes_see_a_whole_dataset_or_none(tmp_path, unsynced, record_property):
+    assert readers_during_writes(tmp_path, 300, record_property) & set(range(300))
 
 
 def test_an_unfinished_dataset_is_called_that_under_both_names(tmp_path):

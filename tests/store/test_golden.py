@@ -74,7 +74,8 @@ def make(name, path):
 
 
 @pytest.mark.parametrize("name", MAKINGS)
-def test_a_golden_dataset_is_read_under_its_id(name):
+def test_a_golden_dataset_is_read_under_its_id(name, record_property):
+    record_property("T16", 1)
     steps, arrays, rows, *_ = MAKINGS[name]
     with open_store(GOLDEN / f"{name}.zarr") as store:
         assert store.root.id == IDS[name]
@@ -90,7 +91,8 @@ def test_a_golden_dataset_is_read_under_its_id(name):
 
 
 @pytest.mark.parametrize("name", MAKINGS)
-def test_a_golden_dataset_made_today_has_the_same_id_and_files(name, tmp_path):
+def test_a_golden_dataset_made_today_has_the_same_id_and_files(name, tmp_path, record_property):
+    record_property("T16", 1)
     make(name, tmp_path / "d")
     with open_store(tmp_path / "d") as store:
         assert store.root.id == IDS[name]

@@ -112,7 +112,8 @@ HARMFUL = {
 
 
 @pytest.mark.parametrize("what", HARMFUL)
-def test_what_format_1_does_not_allow_is_refused_in_one_line_without_its_text(what, path, capfd):
+def test_what_format_1_does_not_allow_is_refused_in_one_line_without_its_text(what, path, capfd, record_property):
+    record_property("T10", 1)
     reseal(path, HARMFUL[what])
     error = refused(path)
     assert isinstance(error, RefusedError | DamagedDatasetError), what
@@ -122,13 +123,16 @@ def test_what_format_1_does_not_allow_is_refused_in_one_line_without_its_text(wh
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_v2_array_of_objects_in_an_arrays_place_is_refused(path):
+def test_a_v2_array_of_objects_in_an_arrays_place_is_refused(path, record_property):
+    record_property("T10", 1)
     (path / "observations/.zarray").write_text(json.dumps(V2_OBJECTS))
     with pytest.raises(RefusedError, match="format 2"):
         open_store(path)
 
 
-def test_names_of_modules_and_environments_are_text_that_nothing_imports(path):
+def test_names_of_modules_and_environments_are_text_that_nothing_imports(path, record_property):
+    record_property("T10", 1)
+
     def change(document):
         ours(document)["spec"].update(kind="environment", stream="canary:X-v0")
 
@@ -140,7 +144,8 @@ def test_names_of_modules_and_environments_are_text_that_nothing_imports(path):
     assert "canary" not in {name.partition(".")[0] for name in set(sys.modules) - before}
 
 
-def test_a_pth_file_inside_is_a_stray_that_nothing_runs(path):
+def test_a_pth_file_inside_is_a_stray_that_nothing_runs(path, record_property):
+    record_property("T10", 1)
     (path / "observations/evil.pth").write_text("import os; os._exit(9)")
     with open_store(path) as store:
         assert store.verify().strays == ["observations/evil.pth"]
@@ -195,7 +200,8 @@ def bounded():
 
 
 @pytest.mark.parametrize("what", LYING)
-def test_a_size_that_lies_is_refused_before_anything_is_made_of_it(what, path, bounded):
+def test_a_size_that_lies_is_refused_before_anything_is_made_of_it(what, path, bounded, record_property):
+    record_property("T12", 1)
     reseal(path, LYING[what])
     assert isinstance(refused(path), RefusedError | DamagedDatasetError), what
 
@@ -217,7 +223,8 @@ def test_a_size_that_lies_is_refused_before_anything_is_made_of_it(what, path, b
         (b"\0" * 1000, DamagedDatasetError),
     ],
 )
-def test_a_root_without_end_or_sense_is_refused(text, error, path, bounded):
+def test_a_root_without_end_or_sense_is_refused(text, error, path, bounded, record_property):
+    record_property("T12", 1)
     overwrite(path / "zarr.json", text)
     assert isinstance(refused(path), error)
 
@@ -255,7 +262,8 @@ HEADERS = {
 
 
 @pytest.mark.parametrize("what", HEADERS)
-def test_no_decoder_sees_a_chunk_whose_header_lies(what, tmp_path, bounded, monkeypatch):
+def test_no_decoder_sees_a_chunk_whose_header_lies(what, tmp_path, bounded, monkeypatch, record_property):
+    record_property("T12", 1)
     from numcodecs import blosc
 
     PACKED.write(tmp_path / "d.zarr")
@@ -269,7 +277,8 @@ def test_no_decoder_sees_a_chunk_whose_header_lies(what, tmp_path, bounded, monk
     assert not called
 
 
-def test_padding_of_a_packed_chunk_that_hides_something_is_seen(tmp_path):
+def test_padding_of_a_packed_chunk_that_hides_something_is_seen(tmp_path, record_property):
+    record_property("T12", 1)
     from alberta_data.store.codecs import compress
 
     PACKED.write(tmp_path / "d.zarr")
@@ -288,12 +297,12 @@ def test_padding_of_a_packed_chunk_that_hides_something_is_seen(tmp_path):
             store.read("rewards")
 
 
-def test_a_thousand_fuzzed_chunks_are_seen_by_no_decoder(tmp_path, monkeypatch):
+def test_a_thousand_fuzzed_chunks_are_seen_by_no_decoder(tmp_path, monkeypatch, record_property):
     from numcodecs import blosc
 
     PACKED.write(tmp_path / "d.zarr")
     file = tmp_path / "d.zarr/observations/c/0/0"
-    data, rng = file.read_bytes(), random.Random(0)
+    data, rng, tried = file.read_bytes(), random.Random(0), 0
     monkeypatch.setattr(blosc, "decompress", lambda *given: pytest.fail("a decoder saw a fuzzed chunk"))
     with open_store(tmp_path / "d.zarr") as store:
         for _ in range(1000):
@@ -305,6 +314,8 @@ def test_a_thousand_fuzzed_chunks_are_seen_by_no_decoder(tmp_path, monkeypatch):
             overwrite(file, bytes(fuzzed))
             with pytest.raises(DamagedDatasetError):
                 store.read("observations", 0, 10)
+            tried += 1
+    record_property("T13", tried)
 
 
 def places(value, path=()):
@@ -335,11 +346,11 @@ def mutate(document, rng):
             parent[key] = value + 1 if isinstance(value, int) else [value]
 
 
-def fuzz(path, count, seed):
+def fuzz(path, count, seed, record_property):
     rng = random.Random(seed)
     data = (path / "zarr.json").read_bytes()
     original = Root.from_bytes(data).id
-    accepted, kinds = 0, set()
+    accepted, tried, kinds = 0, 0, set()
     for _ in range(count):
         if rng.random() < 0.3:
             noise = bytearray(data)
@@ -352,6 +363,7 @@ def fuzz(path, count, seed):
                 reseal(path, lambda document: mutate(document, rng))
             except (KeyError, TypeError, AttributeError):
                 continue
+        tried += 1
         try:
             found = Root.from_bytes((path / "zarr.json").read_bytes())
         except AlbertaDataError as err:
@@ -362,21 +374,23 @@ def fuzz(path, count, seed):
         accepted += 1
     overwrite(path / "zarr.json", data)
     assert kinds <= {RefusedError, DamagedDatasetError}
+    record_property("T13", tried)
     return accepted
 
 
-def test_fuzzed_metadata_ends_in_our_own_errors(path):
-    assert fuzz(path, 300, seed=1) < 100
+def test_fuzzed_metadata_ends_in_our_own_errors(path, record_property):
+    assert fuzz(path, 300, 1, record_property) < 100
 
 
 @pytest.mark.torture
 @pytest.mark.parametrize("recipe", [TINY, PACKED, LEAFY.but(codec="small"), TINY.but(episode=3)])
-def test_much_fuzzed_metadata_ends_in_our_own_errors(recipe, tmp_path):
+def test_much_fuzzed_metadata_ends_in_our_own_errors(recipe, tmp_path, record_property):
     recipe.write(tmp_path / "d.zarr")
-    assert fuzz(tmp_path / "d.zarr", 25_000, seed=2) < 10_000
+    assert fuzz(tmp_path / "d.zarr", 25_000, 2, record_property) < 10_000
 
 
-def test_the_largest_root_that_is_read_takes_bounded_memory():
+def test_the_largest_root_that_is_read_takes_bounded_memory(record_property):
+    record_property("T12", 1)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(AlbertaDataError):
         Root.from_bytes(b"[" + b"0," * (4 * 2**20 - 10) + b"0]")

@@ -188,7 +188,7 @@ def torn(change, rng):
     return Change("write", change.needs, (thing, offset, data[:cut] + rest), change.number)
 
 
-def cut_the_power(recipe, cuts, tmp_path, monkeypatch, seed, replaced=None):
+def cut_the_power(recipe, cuts, tmp_path, monkeypatch, record_property, seed, replaced=None):
     top = tmp_path / "recorded"
     top.mkdir()
     recorder = Recorder(top)
@@ -221,16 +221,21 @@ def cut_the_power(recipe, cuts, tmp_path, monkeypatch, seed, replaced=None):
             assert report.ok
             assert not report.notes
         shutil.rmtree(folder)
+    record_property("T3", cuts)
     return stages
 
 
-def test_a_power_cut_leaves_nothing_or_a_whole_dataset_and_the_same_command_ends_it(tmp_path, monkeypatch, unsynced):
-    stages = cut_the_power(SMALL.but(block=100), 100, tmp_path, monkeypatch, seed=3)
+def test_a_power_cut_leaves_nothing_or_a_whole_dataset_and_the_same_command_ends_it(
+    tmp_path, monkeypatch, unsynced, record_property
+):
+    stages = cut_the_power(SMALL.but(block=100), 100, tmp_path, monkeypatch, record_property, seed=3)
     assert {"begun", "half"} <= stages
 
 
-def test_a_power_cut_while_a_dataset_is_replaced_leaves_the_old_one_or_the_new_one(tmp_path, monkeypatch, unsynced):
-    stages = cut_the_power(PACKED, 50, tmp_path, monkeypatch, seed=4, replaced=PACKED.but(seed=1))
+def test_a_power_cut_while_a_dataset_is_replaced_leaves_the_old_one_or_the_new_one(
+    tmp_path, monkeypatch, unsynced, record_property
+):
+    stages = cut_the_power(PACKED, 50, tmp_path, monkeypatch, record_property, seed=4, replaced=PACKED.but(seed=1))
     assert "there" in stages
 
 
@@ -238,5 +243,5 @@ def test_a_power_cut_while_a_dataset_is_replaced_leaves_the_old_one_or_the_new_o
 @pytest.mark.parametrize(
     "recipe", [SMALL, PACKED, LEAFY, LEAFY.but(codec="small")], ids=["small", "packed", "leafy", "x"]
 )
-def test_no_power_cut_of_many_harms_a_dataset(recipe, tmp_path, monkeypatch, unsynced):
-    assert "half" in cut_the_power(recipe, 1250, tmp_path, monkeypatch, seed=5)
+def test_no_power_cut_of_many_harms_a_dataset(recipe, tmp_path, monkeypatch, unsynced, record_property):
+    assert "half" in cut_the_power(recipe, 1250, tmp_path, monkeypatch, record_property, seed=5)
