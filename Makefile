@@ -18,10 +18,10 @@ demo: $(VENV)/.installed  ## generate ten million steps, learn from them, verify
 	cd $(DEMO) && ../$(BIN)/alberta-data verify datasets/abrupt-d20-1e7-s0.zarr
 
 test: $(VENV)/.dev  ## everything but the long counts
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 torture: $(VENV)/.dev  ## the long counts of the reliability tests
-	$(BIN)/python -m pytest -n 2 -m torture
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m torture
 
 check: $(VENV)/.dev  ## style and types
 	$(BIN)/ruff check .
