@@ -160,7 +160,7 @@ def test_a_damaged_dataset_leaves_nothing(form, copied, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["csv", "npz"])
-def test_an_export_stopped_at_any_operation_is_not_there_or_whole(form, made, tmp_path, unsynced):
+def test_an_export_stopped_at_any_operation_is_not_there_or_whole(form, made, tmp_path, unsynced, record_property):
     whole, number = export(made("tiny"), tmp_path / f"whole.{form}").read_bytes(), 0
     while True:
         path = tmp_path / str(number) / f"d.{form}"
@@ -169,6 +169,7 @@ def test_an_export_stopped_at_any_operation_is_not_there_or_whole(form, made, tm
         if not stopped:
             break
         number += 1
+    record_property("T1", number)
     assert number >= 5
 
 
@@ -192,7 +193,8 @@ def test_what_a_killed_export_left_is_cleared_and_what_is_in_use_or_something_el
     assert (left / "mine").exists()
 
 
-def test_an_export_to_a_full_disk_leaves_nothing(made, tmp_path, unsynced):
+def test_an_export_to_a_full_disk_leaves_nothing(made, tmp_path, unsynced, record_property):
+    record_property("T4", 1)
     faults, _ = failing_at(1, "ENOSPC", True)
     with faults, pytest.raises(StorageError, match="bytes free"):
         export(made("tiny"), tmp_path / "d.csv")
