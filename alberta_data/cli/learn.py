@@ -72,6 +72,9 @@ def learn(
     metrics: Annotated[
         str, typer.Option("--metrics", metavar="windows|full", help="1,000 windows; or every step's as well")
     ] = "windows",
+    every: Annotated[
+        int | None, typer.Option("--every", metavar="N", help="windows of N steps; else 1,000 windows"), options.Count
+    ] = None,
     track_step_sizes: Annotated[
         int, typer.Option("--track-step-sizes", metavar="N", help="record them every N steps"), options.Whole
     ] = 0,
@@ -81,6 +84,11 @@ def learn(
     in_sequence: Annotated[
         bool, typer.Option("--in-sequence", help="go on from one dataset to the next with the state")
     ] = False,
+    after: Annotated[
+        Path | None,
+        typer.Option("--after", metavar="RUN", help="go on from a run's final states: its folder, or its receipt"),
+        options.APath,
+    ] = None,
     output_: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="PATH", help="the run's folder; else runs/<dataset>-<8 digits>"),
@@ -122,23 +130,30 @@ def learn(
     learning = {
         "start": start, "steps": steps, "target": target, "td": td, "gamma": 0.99 if gamma is None else gamma,
         "metrics": metrics, "track_step_sizes": track_step_sizes, "track_normalizer": track_normalizer,
-        "path": output_,
+        "path": output_, "every": every,
     }  # fmt: skip
-    _refuse_beside_check(check, datasets, [optimizer, normalizer, mode, include_action, *values.values()])
+    _refuse_beside_check(check, datasets, [optimizer, normalizer, mode, include_action, every, *values.values()])
     learners = grid(optimizer or ["lms"], normalizer or ["none"], values)
-    before = None
+    before = given = _read_run(after)
     for place in datasets:
         with places.opened(place, data_dir, id, cache_dir, quiet) as stored:
             dataset = stored.replay(**_replayed(check, mode, include_action))
             if dry_run:
-                _tell_plan(dataset, learners, learning, as_json=as_json)
+                _tell_plan(dataset, learners, {**learning, "after": before}, as_json=as_json)
                 continue
             run = _run(dataset, learners, learning, before, resume, overwrite, check, quiet)
             if as_json:
                 output.put_json(_described(dataset, run))
             else:
                 tell(dataset, run, repeated=check is not None or _was_there(run))
-            before = run if in_sequence else None
+            before = run if in_sequence else given
+
+
+def _read_run(path: Path | None) -> Any:
+    """Return the run to go on from, or None."""
+    from alberta_data.runs import read_run
+
+    return None if path is None else read_run(path)
 
 
 def _refuse_beside_check(check: Path | None, datasets: Sequence[str], chosen: Sequence[Any]) -> None:
@@ -147,7 +162,7 @@ def _refuse_beside_check(check: Path | None, datasets: Sequence[str], chosen: Se
     if len(datasets) > 1:
         raise ArgumentError(f"--check must go with one dataset, got {len(datasets)}")
     if any(value is not None for value in chosen):
-        raise ArgumentError("--check must stand without options of learners: the receipt says all")
+        raise ArgumentError("--check must stand without options of learners, modes or windows: the receipt says all")
 
 
 def _replayed(check: Path | None, mode: str | None, include_action: bool | None) -> dict[str, Any]:
@@ -169,7 +184,7 @@ def _run(
 
     with Progress("learn", quiet=quiet) as progress, resumable("go on with --resume"):
         if check is not None:
-            return check_receipt(check, dataset, progress=progress)
+            return check_receipt(check, dataset, after=before, progress=progress)
         return learn(dataset, learners, after=before, resume=resume, overwrite=overwrite, progress=progress, **learning)
 
 

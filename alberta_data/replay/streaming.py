@@ -129,9 +129,11 @@ def run_learning_loop(
         `(state, metrics)`, followed by the histories asked for, in this order.
 
     Raises:
-        ArgumentError: an interval below 1 or above `num_steps`, tracking of what the learner does not have.
+        ArgumentError: `num_steps` that is no whole number of at least 1, an interval below 1 or above it, tracking of
+            what the learner does not have.
         NonFiniteError: the state left the finite numbers; `step` says where.
     """
+    num_steps = _whole(num_steps)
     tracking = _tracking(learner, num_steps, step_size_tracking, normalizer_tracking)
     learned = Learned(learner, Everything(num_steps), column=None, state=learner_state, tracking=tracking)
     state, metrics = learned.over(_blocks(stream, key, num_steps))
@@ -202,8 +204,16 @@ def _blocks(stream: Any, key: Any, num_steps: int) -> Iterator[Block]:
     return (block for block, _ in generation.blocks(stream, key, num_steps))
 
 
+def _whole(num_steps: Any) -> int:
+    from alberta_data.streams.base import check_steps
+
+    return check_steps(num_steps)
+
+
 def _batched(learner: Any, stream: Any, num_steps: int, keys: Any, *rest: Any) -> tuple[Any, ...]:
     import jax
+
+    num_steps = _whole(num_steps)
 
     def run(key: Any) -> tuple[Any, ...] | NonFiniteError:
         try:

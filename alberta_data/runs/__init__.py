@@ -12,9 +12,10 @@ from __future__ import annotations
 from alberta_data.runs.folder import read_receipt
 from alberta_data.runs.learning import LearningPlan, check_receipt, learn, plan_learning
 from alberta_data.runs.request import Request
-from alberta_data.runs.results import Run, final_states, noise_floor
+from alberta_data.runs.results import Before, Run, final_states, noise_floor, read_run
 
 __all__ = [
+    "Before",
     "LearningPlan",
     "Request",
     "Run",
@@ -24,4 +25,5 @@ __all__ = [
     "noise_floor",
     "plan_learning",
     "read_receipt",
+    "read_run",
 ]

@@ -20,8 +20,8 @@ from alberta_data.learners.linear import COLUMNS
 from alberta_data.replay import Tracking
 from alberta_data.runs.folder import RunFolder, read_receipt, receipt_at
 from alberta_data.runs.passing import Pass
-from alberta_data.runs.request import Request, default_path, target_columns
-from alberta_data.runs.results import Run, most_columns, summed_up, write_beside
+from alberta_data.runs.request import Request, default_path, target_columns, whole
+from alberta_data.runs.results import Before, Run, most_columns, summed_up, write_beside
 from alberta_data.runs.tally import FullMetrics
 
 Progress = Callable[[int, int], None]
@@ -61,8 +61,7 @@ def plan_learning(
     """
     request = _request(dataset, learners, metrics, **options)
     members, columns = len(request.members), most_columns(request)
-    windows = min(request.steps, 1000)
-    size = windows * members * columns * 16 + members * (dataset.arrays["observations"].shape[1] + 1) * 16
+    size = request.windows * members * columns * 16 + members * (dataset.arrays["observations"].shape[1] + 1) * 16
     if metrics == "full":
         size += 4 * request.steps * members * columns
     place = default_path(dataset, request) if path is None else Path(path)
@@ -82,7 +81,8 @@ def learn(
     metrics: str = "windows",
     track_step_sizes: int = 0,
     track_normalizer: int = 0,
-    after: Run | None = None,
+    after: Run | Before | None = None,
+    every: int | None = None,
     resume: bool = False,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -103,7 +103,8 @@ def learn(
         metrics: `windows` keeps 1,000 windows, `full` every step's metrics as well.
         track_step_sizes: record the step-sizes every so many steps; 0 for never.
         track_normalizer: likewise the normalisers.
-        after: a run of the same learners whose final states this one goes on from.
+        after: a run of the same learners whose final states this one goes on from; see `read_run`.
+        every: steps of a window of the curves, in place of 1,000 windows; the last may be short.
         resume: go on with an unfinished run, if there is one.
         overwrite: replace a run that is there.
         progress: called with steps done and all steps.
@@ -124,6 +125,7 @@ def learn(
         "track_step_sizes": track_step_sizes,
         "track_normalizer": track_normalizer,
         "after": after,
+        "every": every,
     }
     request = _request(dataset, learners, metrics, **options)
     place = default_path(dataset, request) if path is None else Path(path)
@@ -149,7 +151,7 @@ def learn(
 
 
 def check_receipt(
-    receipt: Path | str | Run, dataset: Any, *, after: Run | None = None, progress: Progress | None = None
+    receipt: Path | str | Run, dataset: Any, *, after: Run | Before | None = None, progress: Progress | None = None
 ) -> Run:
     """Learn again what a receipt says, and compare the digest; nothing is written.
 
@@ -168,8 +170,15 @@ def check_receipt(
     if request.dataset_id != dataset.id:
         raise ArgumentError(f"the receipt is of the dataset {request.dataset_id[:16]}…, got {dataset.id[:16]}…")
     request.check(dataset)
-    if request.after != (None if after is None else after.digest):
-        raise ArgumentError(f"the run went on from the one with digest {request.after}, which must be given as after")
+    if request.after is None and after is not None:
+        raise ArgumentError(f"the run went on from no other, got after, the run with digest {after.digest[:16]}…")
+    if after is not None and request.after != after.digest:
+        raise ArgumentError(f"the run went on from the one with digest {request.after}, got after {after.digest}")
+    if request.after is not None and after is None:
+        raise ArgumentError(
+            f"the run went on from the one with digest {request.after}, which must be given as after: "
+            "--after RUN on the command line"
+        )
     if _elsewhere(dataset):
         return pinned(_check_at, receipt, _place(dataset), progress=progress, after=after)  # type: ignore[no-any-return]
     return _compared(there, _repeat(dataset, request, after, progress), None)
@@ -195,7 +204,7 @@ def _learn_at(place: _Place, learners: Any, progress: Progress | None = None, **
         return learn(dataset, learners, progress=progress, **keywords)
 
 
-def _check_at(receipt: Any, place: _Place, after: Run | None, progress: Progress | None = None) -> Run:
+def _check_at(receipt: Any, place: _Place, after: Run | Before | None, progress: Progress | None = None) -> Run:
     with open_dataset(place[0]) as stored:
         dataset = stored if place[1] is None else stored.replay(**place[1])
         return check_receipt(receipt, dataset, after=after, progress=progress)
@@ -205,17 +214,19 @@ def _request(dataset: Any, learners: Any, metrics: str, **options: Any) -> Reque
     if metrics not in ("windows", "full"):
         raise ArgumentError(f"metrics must be windows or full, got {metrics!r:.80}")
     after = options.get("after")
-    td, start, steps = options.get("td", False), options.get("start", 0), options.get("steps")
+    td, start = options.get("td", False), whole("start", options.get("start", 0))
+    steps, every = options.get("steps"), options.get("every")
     request = Request(
         dataset.id,
         start,
-        dataset.steps - start if steps is None else steps,
+        dataset.steps - start if steps is None else whole("steps", steps),
         tuple(learners) if isinstance(learners, Sequence) else (learners,),
         target_columns(dataset, options.get("target"), td),
         float(options.get("gamma", 0.99)) if td else None,
-        Tracking(options.get("track_step_sizes", 0), options.get("track_normalizer", 0)),
+        Tracking(*(whole(name, options.get(name, 0)) for name in ("track_step_sizes", "track_normalizer"))),
         None if after is None else after.digest,
         getattr(dataset, "replayed", None),
+        None if every is None else whole("every", every),
     )
     request.check(dataset)
     if after is not None and len(after.states) != len(request.members):
@@ -229,7 +240,7 @@ def _request(dataset: Any, learners: Any, metrics: str, **options: Any) -> Reque
     return request
 
 
-def _repeat(dataset: Any, request: Request, after: Run | None, progress: Progress | None) -> Run:
+def _repeat(dataset: Any, request: Request, after: Run | Before | None, progress: Progress | None) -> Run:
     return _learn(dataset, request, after, None, False, progress)
 
 
@@ -251,7 +262,12 @@ def _compared(there: dict[str, Any], run: Run, place: Path | None) -> Run:
 
 
 def _learn(
-    dataset: Any, request: Request, after: Run | None, folder: RunFolder | None, full: bool, progress: Progress | None
+    dataset: Any,
+    request: Request,
+    after: Run | Before | None,
+    folder: RunFolder | None,
+    full: bool,
+    progress: Progress | None,
 ) -> Run:
     began = time.perf_counter()
     features = dataset.arrays["observations"].shape[1]
@@ -280,7 +296,7 @@ def _after(done: int, total: int, progress: Progress | None) -> Callable[[int], 
     return lambda steps: None if progress is None else progress(done + steps, total)
 
 
-def _given(after: Run, request: Request, places: range, features: int) -> list[Any]:
+def _given(after: Run | Before, request: Request, places: range, features: int) -> list[Any]:
     """Return the states that the members of a pass begin with; one that was lost is so again from the first step on."""
     import jax
 

@@ -11,16 +11,17 @@ import numpy as np
 
 from alberta_data.blocks import Block
 from alberta_data.errors import NonFiniteError
-from alberta_data.replay import Curves, Fold, GroupMetrics, even_edges
+from alberta_data.replay import Curves, Fold, GroupMetrics
 from alberta_data.replay.rows import TRANSITIONS
 from alberta_data.replay.trajectory import PAIRS
 from alberta_data.runs.folder import RunFolder
 from alberta_data.runs.request import Request
 from alberta_data.runs.tally import FullMetrics, Tally, below
 
-WINDOWS = 1000
 CHECKPOINT_STEPS = 1 << 23
 """Steps, times members, between two checkpoints: some seconds of learning."""
+_ROWS_BYTES = 16 << 20
+"""Most bytes of rows in a block: several are in memory at once."""
 _BEHIND = 2
 """Blocks whose metrics may wait while the next one is learned from."""
 
@@ -57,8 +58,7 @@ class Pass:
             states=states,
             tracking=request.tracking,
         )
-        edges = even_edges(request.steps, WINDOWS)
-        self.tallies = {tuple(places): Tally(places, edges) for places in self.fold.groups}
+        self.tallies = {tuple(places): Tally(places, request.edges, request.curve_edges) for places in self.fold.groups}
         self._waiting: deque[Future[None]] = deque()
 
     def run(self, dataset: Any, progress: Callable[[int], None]) -> None:
@@ -94,7 +94,10 @@ class Pass:
         if position == stop:
             return iter(())
         names = PAIRS if self._request.gamma is None else TRANSITIONS
-        return dataset.blocks(position, stop, names, block_steps=self._request.block_steps)  # type: ignore[no-any-return]
+        row_bytes = 4 * sum(int(np.prod(dataset.arrays[name].shape[1:])) for name in names)
+        fitting = 1 << max((_ROWS_BYTES // row_bytes).bit_length() - 1, 0)
+        steps = min(self._request.block_steps, fitting)
+        return dataset.blocks(position, stop, names, block_steps=steps)  # type: ignore[no-any-return]
 
     def _take(self, block: Block, worker: ThreadPoolExecutor) -> bool:
         """Learn from a block and have its metrics tallied; say whether a member is left."""
@@ -143,17 +146,22 @@ class Pass:
         found = {member: digest for tally in self.tallies.values() for member, digest in tally.digests().items()}
         return [None if place in self.fold.stopped else found[place] for place in range(len(self.fold.members))]
 
-    def curves(self, columns: int) -> Curves:
+    def curves(self, columns: int, which: str = "windows") -> Curves:
         """Return the windows of all members, `(windows, members, columns)`.
 
         NaN from the window on in which a member was lost, and in the columns that it does not have.
+
+        Args:
+            columns: of the member that has most.
+            which: see `Tally.curves`.
         """
-        edges = even_edges(self._request.steps, WINDOWS)
+        others = self._request.curve_edges
+        edges = self._request.edges if which == "windows" or others is None else others
         shape = (len(edges) - 1, len(self.fold.members), columns)
         mean = np.full(shape, np.nan)
         low, high = np.full((2, *shape), np.nan, np.float32)
         for tally in self.tallies.values():
-            found = tally.curves()
+            found = tally.curves(which)
             if found is None:
                 continue
             for table, part in ((mean, found.mean), (low, found.min), (high, found.max)):

@@ -7,15 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from alberta_data.errors import ArgumentError
 from alberta_data.learners import LinearLearner, learner_from_json
 from alberta_data.replay.collect import is_own
 from alberta_data.replay.fold import check_gamma
 from alberta_data.replay.groups import NOT_TRACKED, Tracking
+from alberta_data.replay.windows import edges_every, even_edges
 from alberta_data.store import canonical
 
 MEMBERS_A_PASS = 2048
 """Most members that one pass over the data carries: their windows then take about 100 MB."""
+WINDOWS = 1000
+"""Windows of a run, as even as can be."""
+MOST_WINDOWS, MOST_MEMBER_WINDOWS = 1 << 20, 1 << 22
+"""Most windows of a length of one's own, and of all members together: about 500 MB."""
 BLOCK_BYTES = 32 << 20
 """Most bytes that the metrics of one block take."""
 
@@ -34,6 +41,7 @@ class Request:
         tracking: intervals of the histories.
         after: the digest of the run whose states this one goes on from; None to begin.
         replayed: mode and features of an environment's dataset where they are not those of its spec.
+        every: steps of a window of the curves; None for 1,000 even windows.
     """
 
     dataset_id: str
@@ -45,6 +53,7 @@ class Request:
     tracking: Tracking = NOT_TRACKED
     after: str | None = None
     replayed: Mapping[str, Any] | None = None
+    every: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return it as it stands in a receipt. What is usual is left out, so that it changes no digest."""
@@ -63,6 +72,8 @@ class Request:
             entries["after"] = self.after
         if self.replayed is not None:
             entries["replayed"] = dict(self.replayed)
+        if self.every is not None:
+            entries["every"] = self.every
         return entries
 
     @classmethod
@@ -84,6 +95,7 @@ class Request:
                 Tracking(int(tracking["step_sizes"]), int(tracking["normalizer"])),
                 entries.get("after"),
                 entries.get("replayed"),
+                int(entries["every"]) if "every" in entries else None,
             )
         except ArgumentError:
             raise
@@ -117,11 +129,40 @@ class Request:
         check_gamma(self.gamma)
         if min(self.tracking) < 0 or max(self.tracking) > self.steps:
             raise ArgumentError(f"interval must be >= 1 and <= the steps ({self.steps}), got {tuple(self.tracking)}")
+        self._check_windows()
         width = _width(dataset, self.gamma is not None)
         if not self.columns or not 0 <= min(self.columns) <= max(self.columns) < width:
             raise ArgumentError(
                 f"target must be a column from 0 to {width - 1}, got {', '.join(map(str, self.columns))}"
             )
+
+    def _check_windows(self) -> None:
+        if self.every is None:
+            return
+        if self.every < 1:
+            raise ArgumentError(f"every must be at least 1 step, got {self.every}")
+        windows, members = -(-self.steps // self.every), len(self.members)
+        most = min(MOST_WINDOWS, max(WINDOWS, MOST_MEMBER_WINDOWS // members))
+        if windows > most:
+            raise ArgumentError(
+                f"every must leave at most {most} windows of {members} members, got {windows}: take "
+                f"{-(-self.steps // most)} steps or more, or metrics full"
+            )
+
+    @property
+    def edges(self) -> np.ndarray:
+        """The edges of the windows that the members' figures are made of, from 0."""
+        return even_edges(self.steps, WINDOWS)
+
+    @property
+    def curve_edges(self) -> np.ndarray | None:
+        """The edges of the curves' windows where they are others, from 0; else None."""
+        return None if self.every is None else edges_every(self.steps, self.every)
+
+    @property
+    def windows(self) -> int:
+        """How many windows the curves have."""
+        return min(self.steps, WINDOWS) if self.every is None else -(-self.steps // self.every)
 
     @property
     def digits(self) -> str:
@@ -176,7 +217,21 @@ def target_columns(dataset: Any, target: int | str | None, td: bool) -> tuple[in
         return (names.index(target),)
     if isinstance(target, str) and not target.isdecimal():
         raise ArgumentError(f"target must be one of {', '.join(names) or f'0 to {width - 1}'}, got {target!r:.80}")
-    return (int(target),)
+    return (int(target) if isinstance(target, str) else whole("target", target),)
+
+
+def whole(name: str, value: Any) -> int:
+    """Return a whole number as an int; `1000.0` is one.
+
+    Raises:
+        ArgumentError: another value.
+    """
+    try:
+        if not isinstance(value, bool) and (found := int(value)) == value:
+            return found
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ArgumentError(f"{name} must be a whole number, got {value!r:.80}")
 
 
 def default_path(dataset: Any, request: Request) -> Path:

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from alberta_data import xla
-from alberta_data.errors import NonFiniteError
+from alberta_data.errors import NonFiniteError, RefusedError
 from alberta_data.learners.linear import COLUMNS
 from alberta_data.replay import Curves
 from alberta_data.replay.fold import lost_message
-from alberta_data.runs.folder import load_npz, npz
+from alberta_data.runs.folder import load_npz, npz, read_receipt
 from alberta_data.runs.passing import Pass
 from alberta_data.runs.request import Request
 from alberta_data.store import canonical
@@ -33,7 +33,7 @@ class Run:
     Attributes:
         path: the folder; of a run that was only repeated, that of the run it was compared with, or None.
         receipt: the receipt.
-        curves: windows of every metric of every member, `(windows, members, columns)`.
+        curves: windows of every metric of every member, `(windows, members, columns)`: 1,000, or of `every` steps.
         states: the members' final states; None of those that were lost.
         seconds: how long it took.
     """
@@ -62,6 +62,49 @@ class Run:
         return sorted(range(len(errors)), key=errors.__getitem__)
 
 
+@dataclass(frozen=True)
+class Before:
+    """A run as another one goes on from it; see `read_run`.
+
+    Attributes:
+        digest: of its metrics.
+        states: its members' final states; None of those that were lost.
+    """
+
+    digest: str
+    states: list[Any] = field(repr=False)
+
+
+def read_run(path: Path | str) -> Before:
+    """Return what another run needs to go on from the one at `path`.
+
+    Args:
+        path: the run's folder, or its `receipt.json`.
+
+    Raises:
+        DestinationError: there is none.
+        RefusedError: what lies there is no run, or its states are not those that its receipt vouches for.
+    """
+    receipt, folder = read_receipt(path), Path(path)
+    folder = folder if folder.is_dir() else folder.parent
+    request = Request.from_json(receipt.get("run"))
+    try:
+        digest, vouched = str(receipt["digest"]), receipt["files"]["states.npz"]["sha256"]
+        found = hashlib.sha256((folder / "states.npz").read_bytes()).hexdigest()
+    except (KeyError, TypeError, OSError):
+        raise RefusedError(
+            f"a run to go on from must have its states beside its receipt, got none in {folder}"
+        ) from None
+    if found != vouched:
+        raise RefusedError(f"states.npz of {folder} must be what its receipt vouches for, got another: refused")
+    arrays = load_npz(folder / "states.npz")
+    widths = [len(rows) for name, rows in arrays.items() if name.endswith("/weights") and rows.ndim == 1]
+    if not widths:
+        raise RefusedError(f"a run to go on from must have states of its members, got none in {folder}: refused")
+    learners = [request.learners[place] for place, _ in request.members]
+    return Before(digest, final_states(folder, learners, widths[0]))
+
+
 def most_columns(request: Request) -> int:
     """Return the columns of the metrics of the member that has most."""
     return max(len(learner.columns) for learner in request.learners)
@@ -73,10 +116,7 @@ def summed_up(dataset: Any, request: Request, passes: list[Pass], seconds: float
     Raises:
         NonFiniteError: no member is left.
     """
-    parts = [one.curves(most_columns(request)) for one in passes]
-    curves = Curves(
-        parts[0].edges, *(np.concatenate([getattr(p, name) for p in parts], axis=1) for name in ("mean", "min", "max"))
-    )
+    curves = _joined([one.curves(most_columns(request)) for one in passes])
     stopped: dict[int, int] = {}
     states: list[Any] = []
     digests: list[str | None] = []
@@ -108,7 +148,15 @@ def summed_up(dataset: Any, request: Request, passes: list[Pass], seconds: float
         "made_with": xla.made_with(),
     }
     kept = [None if place in stopped else state for place, state in enumerate(states)]
+    if request.every is not None:
+        curves = _joined([one.curves(most_columns(request), "every") for one in passes])
     return Run(None, receipt, curves, kept, seconds)
+
+
+def _joined(parts: list[Curves]) -> Curves:
+    """Return the windows of the members of all passes."""
+    tables = (np.concatenate([getattr(p, name) for p in parts], axis=1) for name in ("mean", "min", "max"))
+    return Curves(parts[0].edges, *tables)
 
 
 def _results(curves: Curves, member: int) -> dict[str, Any]:

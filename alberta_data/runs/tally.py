@@ -25,11 +25,14 @@ class Tally:
     Args:
         members: their places.
         edges: of the windows, from 0.
+        curve_edges: of further windows over the same steps.
     """
 
-    def __init__(self, members: list[int], edges: np.ndarray):
+    def __init__(self, members: list[int], edges: np.ndarray, curve_edges: np.ndarray | None = None):
         self.members = members
-        self._windows = WindowFold(edges)
+        self._windows = {"windows": WindowFold(edges)}
+        if curve_edges is not None:
+            self._windows["every"] = WindowFold(curve_edges)
         self._steps = int(edges[-1])
         self._links = [bytes(32) for _ in members]
         self._waiting: list[np.ndarray] = []
@@ -49,7 +52,8 @@ class Tally:
 
     def _close_leaf(self) -> None:
         leaf = self._waiting[0] if len(self._waiting) == 1 else np.concatenate(self._waiting)
-        self._windows.add(leaf)
+        for fold in self._windows.values():
+            fold.add(leaf)
         rows = np.ascontiguousarray(np.moveaxis(leaf, -1, 0), "<f4")
         self._links = [_linked(link, row) for link, row in zip(self._links, rows, strict=True)]
         self._taken += self._count
@@ -59,16 +63,24 @@ class Tally:
         """Return member → digest of its metrics, 64 hex digits."""
         return {member: link.hex() for member, link in zip(self.members, self._links, strict=True)}
 
-    def curves(self) -> Curves | None:
-        """Return the whole windows, trailing axes `(columns, members)`; None where there is none yet."""
+    def curves(self, which: str = "windows") -> Curves | None:
+        """Return the whole windows, trailing axes `(columns, members)`; None where there is none yet.
+
+        Args:
+            which: `windows`, or `every` for the further ones.
+        """
         try:
-            return self._windows.curves()
+            return self._windows[which].curves()
         except ValueError:
             return None
 
     def checkpoint(self) -> dict[str, np.ndarray]:
         """Return all that is needed to go on, as named arrays."""
-        arrays = {f"windows/{name}": array for name, array in self._windows.checkpoint().items()}
+        arrays = {
+            f"{which}/{name}": array
+            for which, fold in self._windows.items()
+            for name, array in fold.checkpoint().items()
+        }
         arrays["links"] = np.frombuffer(b"".join(self._links), np.uint8)
         arrays["taken"] = np.array(self._taken, np.int64)
         if self._waiting:
@@ -77,7 +89,8 @@ class Tally:
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Go on from a checkpoint of the same members and windows."""
-        self._windows.restore(below(arrays, "windows/"))
+        for which, fold in self._windows.items():
+            fold.restore(below(arrays, f"{which}/"))
         links = arrays["links"].tobytes()
         self._links = [links[at : at + 32] for at in range(0, len(links), 32)]
         self._taken = int(arrays["taken"])

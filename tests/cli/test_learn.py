@@ -79,6 +79,24 @@ def test_several_datasets_are_learned_each_by_itself_or_in_sequence(cli: Cli, da
     assert read_receipt(after[1])["run"]["after"] == read_receipt(runs[0])["digest"]
 
 
+def test_what_was_learned_in_sequence_is_checked_after_the_run_before_it(cli: Cli, dataset: Path) -> None:
+    cli("generate", "abrupt", "--steps", "2e4", "--seed", "1", "-q", "-o", "b.zarr")
+    ran = cli("learn", NAME, "b.zarr", "--steps", "1e4", "--in-sequence")
+    first, second = [line for line in ran.out.splitlines() if line.startswith("runs/")]
+    assert "--after" in cli("learn", "b.zarr", "--check", second).error
+    assert cli("learn", "b.zarr", "--check", second, "--after", first).code == 0
+    ran = cli("learn", "b.zarr", "--steps", "1e4", "--after", first)
+    assert (ran.code, ran.out.splitlines()[-1]) == (0, second)
+    assert cli("learn", NAME, "--check", first, "--after", second).code == 2
+
+
+def test_windows_of_so_many_steps_are_asked_for_and_checked(cli: Cli, dataset: Path) -> None:
+    assert cli("learn", NAME, "--steps", "1e4", "--every", "2_500", "-o", "run").code == 0
+    assert zarr.open_group("run/curves.zarr", mode="r")["mean"].shape == (4, 1, 3)
+    assert read_receipt("run")["run"]["every"] == 2500
+    assert cli("learn", NAME, "--check", "run").code == 0
+
+
 def test_full_metrics_and_histories_are_written(cli: Cli, dataset: Path) -> None:
     words = ("--optimizer", "autostep", "--normalizer", "ema", "--metrics", "full", "--track-step-sizes", "1000",
              "--track-normalizer", "500", "--steps", "5e3", "--start", "100", "-o", "run")  # fmt: skip
@@ -129,6 +147,10 @@ BAD = [
     ("--gamma", ["--gamma", "0.9"]),
     ("next_observations", ["--td"]),
     ("--metrics", ["--metrics", "some"]),
+    ("--every", ["--every", "0"]),
+    ("--every", ["--every", "1.5"]),
+    ("--check", ["--check", "x", "--every", "5"]),
+    ("x", ["--after", "x"]),
     ("--check", ["--check", "x", "--step-size", "1"]),
     ("x", ["--check", "x"]),
     ("grid", ["--optimizer", "autostep", "--tau", "1:2:lin50000", "--meta-step-size", "1:2:lin50000"]),

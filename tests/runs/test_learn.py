@@ -31,6 +31,7 @@ from alberta_data.runs import (
     passing,
     plan_learning,
     read_receipt,
+    read_run,
     request,
 )
 from alberta_data.store.canonical import dumps
@@ -177,7 +178,7 @@ class Interrupted(Exception):
     pass
 
 
-@pytest.mark.parametrize("options", [{}, {"metrics": "full", "track_step_sizes": 700, "track_normalizer": 900}])
+@pytest.mark.parametrize("options", [{"every": 300}, {"metrics": "full", "track_step_sizes": 700, "track_normalizer": 900}])
 @pytest.mark.parametrize("stop_at", [1, 9_000, 29_000])
 def test_an_interrupted_run_resumes_to_the_same_bytes(dataset, tmp_path, monkeypatch, stop_at, options):
     whole = learn(dataset, GRID, path=tmp_path / "whole", **options)
@@ -269,6 +270,13 @@ def test_a_range_is_learned_alone(dataset, tmp_path):
         ({"metrics": "some"}, "windows or full"),
         ({"track_step_sizes": STEPS + 1}, "interval"),
         ({"track_normalizer": -1}, "interval"),
+        ({"every": 0}, "every"),
+        ({"every": -3}, "every"),
+        ({"every": 2.5}, "every"),
+        ({"steps": 1000.5}, "steps"),
+        ({"steps": float("nan")}, "steps"),
+        ({"steps": "1000"}, "steps"),
+        ({"start": True}, "start"),
     ],
     ids=str,
 )
@@ -283,6 +291,58 @@ def test_an_empty_grid_and_a_learner_of_ones_own_are_refused(dataset, tmp_path):
         learn(dataset, [], path=tmp_path / "run")
     with pytest.raises(ArgumentError, match="learn_from_trajectory"):
         learn(dataset, [object()], path=tmp_path / "run")
+
+
+def test_whole_floats_are_whole_numbers(dataset, tmp_path):
+    one = learn(dataset, GRID[0], path=tmp_path / "one", start=10.0, steps=1000.0, every=np.float64(100))
+    assert one.receipt["run"] == learn(dataset, GRID[0], path=one.path, start=10, steps=1000, every=100).receipt["run"]
+    _, metrics = run_learning_loop(GRID[0], AbruptChangeStream(5), 100.0, 3)
+    assert len(metrics) == 100
+    for wrong in (100.5, float("nan"), "100", 0):
+        with pytest.raises(ArgumentError, match="steps must be a whole number"):
+            run_learning_loop(GRID[0], AbruptChangeStream(5), wrong, 3)
+
+
+@pytest.mark.parametrize("every", [1000, 7, 5003, 10 * STEPS])
+def test_windows_of_so_many_steps_are_in_the_curves_and_change_no_figure(dataset, run, tmp_path, every):
+    found = learn(dataset, GRID, path=tmp_path / "run", every=every)
+    assert (found.digest, found.members) == (run.digest, run.members)
+    assert found.receipt["run"]["every"] == every
+    group = zarr.open_group(found.path / "curves.zarr", mode="r")
+    edges = [*range(0, STEPS, every), STEPS]
+    assert group["edges"][:].tolist() == edges
+    metrics = zarr.open_group(run.path / "metrics.zarr", mode="r")["metrics"][:]
+    for window in {0, len(edges) // 2 - 1, len(edges) - 2}:
+        part = metrics[edges[window] : edges[window + 1]]
+        np.testing.assert_allclose(group["mean"][window], part.astype(np.float64).mean(axis=0), rtol=1e-12)
+        assert np.array_equal(group["min"][window], part.min(axis=0), equal_nan=True)
+        assert np.array_equal(group["max"][window], part.max(axis=0), equal_nan=True)
+    again = check_receipt(found.path, dataset)
+    assert np.array_equal(again.curves.mean, found.curves.mean, equal_nan=True)
+    assert plan_learning(dataset, GRID, every=every).size > len(edges) - 1
+
+
+def test_windows_that_would_not_fit_are_refused(dataset, tmp_path, monkeypatch):
+    monkeypatch.setattr(request, "MOST_MEMBER_WINDOWS", 20_000)
+    with pytest.raises(ArgumentError, match="take 7 steps or more, or metrics full"):
+        learn(dataset, GRID, path=tmp_path / "run", every=5)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_goes_on_from_the_files_of_another(dataset, tmp_path):
+    first = learn(dataset, GRID, path=tmp_path / "first", steps=10_000)
+    second = learn(dataset, GRID, path=tmp_path / "second", start=10_000, after=read_run(tmp_path / "first"))
+    assert second.receipt["run"]["after"] == first.digest
+    for given in (first, read_run(first.path), read_run(first.path / "receipt.json")):
+        assert check_receipt(second.path, dataset, after=given).digest == second.digest
+    with pytest.raises(ArgumentError, match="went on from no other"):
+        check_receipt(first, dataset, after=first)
+    with pytest.raises(ArgumentError, match="got after"):
+        check_receipt(second, dataset, after=second)
+    (first.path / "states.npz").chmod(0o644)
+    (first.path / "states.npz").write_bytes((second.path / "states.npz").read_bytes())
+    with pytest.raises(RefusedError, match="vouches"):
+        read_run(first.path)
 
 
 def test_a_lost_member_is_marked_and_the_others_are_kept(dataset, run, tmp_path):
