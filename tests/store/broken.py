@@ -164,10 +164,6 @@ def root_before_documents():
     finishing.write_document, finishing.write_root = later, first
 
 
-def any_name():
-    metadata.is_name = layout.is_name = lambda text: True
-
-
 class Everything(dict):
     """A list of what is allowed in which all is."""
 
@@ -201,7 +197,6 @@ GUARDS = {
     "free space": lambda: setattr(planning.Plan, "check_free", nothing),
     "dtypes": lambda: setattr(layout, "DTYPES", Everything(dict.fromkeys(layout.DTYPES))),
     "entries of an array": lambda: setattr(layout.ArrayLayout, "from_document", layout.ArrayLayout._read),
-    "names": any_name,
     "nothing of others is replaced": lambda: setattr(destination, "check_replaceable", nothing),
     "another spec is not gone on with": lambda: setattr(beginning, "difference", nothing),
 }

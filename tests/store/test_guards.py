@@ -34,7 +34,6 @@ NOTICING = {
     "free space": ("test_destinations.py", "full_disk"),
     "dtypes": ("test_layout.py", "out_of_range"),
     "entries of an array": ("test_hostile.py", "format_1_does_not_allow"),
-    "names": ("test_hostile.py", "format_1_does_not_allow"),
     "nothing of others is replaced": ("test_destinations.py", "something_of_the_users"),
     "another spec is not gone on with": ("test_resuming.py", "another_spec_or_machine"),
 }
