@@ -224,6 +224,12 @@ class Dataset:
 
         return reproduce(self, allow_import=allow_import, progress=progress)
 
+    def recipe(self) -> str:
+        """Return the few lines that make it again, canonical JSON: what `reproduce` takes from a file."""
+        from alberta_data.dataset.recipes import recipe_text
+
+        return recipe_text(self.store.root)
+
     def extend(self, steps: int, path: Path | str | None = None, **options: Any) -> Dataset:
         """Make a longer dataset that begins with this one; see `dataset.extend`."""
         from alberta_data.dataset.extending import extend

@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+from alberta_data.dataset.recipes import RECIPE_VERSION, recipe_text
 from alberta_data.errors import ArgumentError, RefusedError, StorageError
 from alberta_data.share.opening import opened
 from alberta_data.store import canonical
 from alberta_data.store.metadata import check_spec
 
-VERSION = 1
 # A wrapped stream's scales are a number a feature; everything else is under 4 KB.
 MOST_BYTES = 16 * 2**20
 _KEYS = {"recipe_version", "spec", "id", "made_with"}
@@ -24,14 +24,7 @@ def recipe(dataset: Any) -> str:
         dataset: a path, an address, or a dataset that is open.
     """
     with opened(dataset) as store:
-        root = store.root
-        entries = {
-            "recipe_version": VERSION,
-            "spec": dict(root.spec),
-            "id": root.id,
-            "made_with": dict(root.made_with),
-        }
-    return canonical.dumps(entries).decode("utf-8")
+        return recipe_text(store.root)
 
 
 def read_recipe(file: Path | str) -> dict[str, Any]:
@@ -63,8 +56,8 @@ def recipe_from_bytes(data: bytes, name: str = "the recipe") -> dict[str, Any]:
     if not isinstance(found, dict) or set(found) != _KEYS:
         raise RefusedError(f"a recipe must have the entries {', '.join(sorted(_KEYS))}, got others in {name}: refused")
     version = found.pop("recipe_version")
-    if type(version) is not int or version != VERSION:
-        raise RefusedError(f"recipe_version must be {VERSION}, got {version!r:.40}: use a newer alberta-data")
+    if type(version) is not int or version != RECIPE_VERSION:
+        raise RefusedError(f"recipe_version must be {RECIPE_VERSION}, got {version!r:.40}: use a newer alberta-data")
     check_spec(found["spec"])
     made_with, digits = found["made_with"], found["id"]
     if not isinstance(digits, str) or len(digits) != 64 or set(digits) - set("0123456789abcdef"):

@@ -178,7 +178,9 @@ class Interrupted(Exception):
     pass
 
 
-@pytest.mark.parametrize("options", [{"every": 300}, {"metrics": "full", "track_step_sizes": 700, "track_normalizer": 900}])
+@pytest.mark.parametrize(
+    "options", [{"every": 300}, {"metrics": "full", "track_step_sizes": 700, "track_normalizer": 900}]
+)
 @pytest.mark.parametrize("stop_at", [1, 9_000, 29_000])
 def test_an_interrupted_run_resumes_to_the_same_bytes(dataset, tmp_path, monkeypatch, stop_at, options):
     whole = learn(dataset, GRID, path=tmp_path / "whole", **options)

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from alberta_data.dataset import create_dataset, reproduce
+from alberta_data.dataset import create_dataset, open_dataset, reproduce
 from alberta_data.errors import AlbertaDataError, ArgumentError, RefusedError
 from alberta_data.share import read_recipe, recipe
 from alberta_data.store import canonical, open_store
@@ -40,6 +40,11 @@ def test_a_recipe_holds_spec_id_and_versions_and_reads_back(made, written):
         "id": root.id,
         "made_with": root.made_with,
     }
+
+
+def test_an_open_dataset_tells_its_recipe_itself(made):
+    with open_dataset(made("tiny")) as dataset:
+        assert dataset.recipe() == recipe(made("tiny"))
 
 
 @pytest.mark.parametrize("name", ["abrupt", "sutton1"])
