@@ -11,12 +11,23 @@ from alberta_data.cli import numbers, options, output
 from alberta_data.cli.command import command
 
 
-@command("alberta-data list", "alberta-data list datasets --json")
+@command("alberta-data list", "alberta-data list datasets --stream abrupt --min-steps 1e5 --json")
 def list_(
     folder: Annotated[
-        Path | None,
-        typer.Argument(metavar="FOLDER", help="else ALBERTA_DATA_DIR, else ./datasets", show_default=False),
-        options.APath,
+        str | None,
+        typer.Argument(
+            metavar="FOLDER",
+            help="else ALBERTA_DATA_DIR, else ./datasets; or an address of an object store",
+            show_default=False,
+        ),
+    ] = None,
+    stream: Annotated[str | None, typer.Option("--stream", metavar="NAME", help="only of this stream")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="only of this seed"), options.Whole] = None,
+    min_steps: Annotated[
+        int | None, typer.Option("--min-steps", metavar="N", help="only of at least so many steps"), options.Count
+    ] = None,
+    max_steps: Annotated[
+        int | None, typer.Option("--max-steps", metavar="N", help="only of at most so many steps"), options.Count
     ] = None,
     data_dir: options.DataDir = None,
     as_json: options.Json = False,
@@ -24,16 +35,21 @@ def list_(
     """The datasets of a folder, the unfinished ones with the command that goes on."""
     from alberta_data.dataset import data_folder, list_datasets
     from alberta_data.errors import ArgumentError
+    from alberta_data.store.addresses import shown
 
-    folder = folder or data_dir
-    if folder is not None and not folder.is_dir():
-        raise ArgumentError(f"folder must be a folder there is, got {folder}")
-    entries = list_datasets(folder)
+    place = _place(folder) if folder is not None else data_dir
+    if isinstance(place, Path) and not place.is_dir():
+        raise ArgumentError(f"folder must be a folder there is, got {place}")
+    if min_steps is not None and max_steps is not None and min_steps > max_steps:
+        raise ArgumentError(f"--min-steps must be at most --max-steps ({max_steps}), got {min_steps}")
+    entries = list_datasets(place, stream=stream, seed=seed, min_steps=min_steps, max_steps=max_steps)
     if as_json:
         output.put_json([_described(entry) for entry in entries])
         return
     if not entries:
-        output.say(f"no datasets in {data_folder(folder)}")
+        chosen = any(value is not None for value in (stream, seed, min_steps, max_steps))
+        where = shown(place) if isinstance(place, str) else data_folder(place)
+        output.say(f"no {'such ' if chosen else ''}datasets in {where}")
         return
     rows = [("name", "stream", "features", "steps", "seed", "size", "id"), *map(_row, entries)]
     for line in output.table(rows):
@@ -46,9 +62,25 @@ def list_(
             output.put(f"{entry.name}: {entry.done:.0%} done, {way}")
 
 
+def _place(folder: str) -> Path | str:
+    """Return the folder, or the address of one elsewhere."""
+    from alberta_data.store.addresses import is_address, local_path
+
+    return (local_path(folder) or folder) if is_address(folder) else options.read_path("FOLDER", folder)
+
+
 def _row(entry: Any) -> tuple[str, ...]:
     spec = entry.spec
-    state = "damaged" if entry.error is not None else f"{entry.done:.0%} done" if entry.id is None else entry.id[:8]
+    packed = entry.error is not None and entry.size is not None
+    state = (
+        "packed"
+        if packed
+        else "damaged"
+        if entry.error is not None
+        else f"{entry.done:.0%} done"
+        if entry.id is None
+        else entry.id[:8]
+    )
     return (
         entry.name,
         str(spec.get("stream", "")),

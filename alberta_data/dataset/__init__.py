@@ -8,6 +8,7 @@ reproducing   reproduce: made again and compared
 comparing     diff
 extending     extend
 listing       list_datasets
+recipes       what a recipe says
 child         a process of its own, where jax runs otherwise than pinned
 """
 

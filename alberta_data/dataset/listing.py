@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import shlex
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from alberta_data.dataset.naming import PACKED_SUFFIX, SUFFIX, data_folder
-from alberta_data.errors import AlbertaDataError
+from alberta_data.errors import AlbertaDataError, ArgumentError
 from alberta_data.store import open_store
+from alberta_data.store.addresses import AddressSource, is_address, local_path, retrying, shown, transport
+from alberta_data.store.buckets import Bucket
+from alberta_data.store.metadata import Root
 from alberta_data.streams.registry import STREAMS
 
 PARTIAL = ".partial"
+_AT_ONCE = 8
 
 
 @dataclass(frozen=True)
@@ -23,7 +31,7 @@ class Entry:
     """A dataset of a folder.
 
     Attributes:
-        path: where it lies.
+        path: where it lies; of one elsewhere, its address.
         name: its file name.
         spec: all that determines its numbers; empty where it cannot be read.
         id: of a finished dataset, else None.
@@ -34,7 +42,7 @@ class Entry:
         error: what is wrong with it, or None.
     """
 
-    path: Path
+    path: Path | str
     name: str
     spec: Mapping[str, Any]
     id: str | None = None
@@ -44,13 +52,57 @@ class Entry:
     resume: str | None = None
     error: str | None = None
 
+    @property
+    def streams(self) -> list[str]:
+        """The name of its stream, and of the one in it where that is wrapped."""
+        found, spec = [], self.spec
+        while isinstance(spec, Mapping) and "stream" in spec:
+            found.append(str(spec["stream"]))
+            parameters = spec.get("parameters")
+            spec = parameters.get("inner") if isinstance(parameters, Mapping) else None  # type: ignore[assignment]
+        return found
 
-def list_datasets(folder: Path | str | None = None) -> list[Entry]:
+
+def list_datasets(
+    folder: Path | str | None = None,
+    *,
+    stream: str | None = None,
+    seed: int | None = None,
+    min_steps: int | None = None,
+    max_steps: int | None = None,
+) -> list[Entry]:
     """Return the datasets of a folder, in the order of their names.
 
     Args:
-        folder: by default the data folder.
+        folder: by default the data folder; also an address of an object store (s3, gs, az, hf).
+        stream: only those of this stream, wrapped ones too.
+        seed: only those of this seed.
+        min_steps: only those of at least so many steps.
+        max_steps: only those of at most so many.
+
+    Raises:
+        ArgumentError: an address of a web server, which has no listing.
+        StorageError: the object store did not answer.
     """
+
+    def wanted(entry: Entry) -> bool:
+        steps = entry.spec.get("steps")
+        return (
+            (stream is None or stream in entry.streams)
+            and (seed is None or entry.spec.get("seed") == seed)
+            and (min_steps is None or (steps is not None and steps >= min_steps))
+            and (max_steps is None or (steps is not None and steps <= max_steps))
+        )
+
+    return [entry for entry in _all(folder) if wanted(entry)]
+
+
+def _all(folder: Path | str | None) -> list[Entry]:
+    if is_address(folder):
+        place = local_path(str(folder))
+        if place is None:
+            return _elsewhere(str(folder).rstrip("/"))
+        folder = place
     base = data_folder(folder)
     found = [*base.glob(f"*{SUFFIX}"), *base.glob(f"*{PACKED_SUFFIX}"), *base.glob(f"*{SUFFIX}{PARTIAL}")]
     return [_unfinished(path) if path.name.endswith(PARTIAL) else _finished(path) for path in sorted(found)]
@@ -59,14 +111,39 @@ def list_datasets(folder: Path | str | None = None) -> list[Entry]:
 def _finished(path: Path) -> Entry:
     try:
         with open_store(path) as store:
-            root = store.root
-            shape = root.layouts["observations"].shape if "observations" in root.layouts else (0, 1)
-            width = 1
-            for length in shape[1:]:
-                width *= length
-            return Entry(path, path.name, root.spec, root.id, width, root.size + len(store.root_bytes))
+            return _described(path, path.name, store.root, store.root_bytes)
     except (AlbertaDataError, OSError) as err:
         return Entry(path, path.name, {}, error=str(err))
+
+
+def _described(path: Path | str, name: str, root: Root, root_bytes: bytes) -> Entry:
+    shape = root.layouts["observations"].shape if "observations" in root.layouts else (0, 1)
+    return Entry(path, name, root.spec, root.id, math.prod(shape[1:]), root.size + len(root_bytes))
+
+
+def _elsewhere(url: str) -> list[Entry]:
+    """Return the datasets below an address; a packed one is named alone, for it is read only once it is here."""
+    remote = transport(url)
+    with closing(remote):
+        if not isinstance(remote, Bucket):
+            raise ArgumentError(
+                f"a web server has no listing, got {shown(url)}: name one dataset below it, or an object store"
+            )
+        found = retrying(remote.names)
+
+    def entry(name: str) -> Entry:
+        place, size = f"{url}/{quote(name)}", found[name]
+        if size is not None:
+            return Entry(place, name, {}, size=size, error="packed: fetch brings it here, and says what is in it")
+        try:
+            with closing(AddressSource(place)) as source:
+                return _described(place, name, source.root, source.root_bytes)
+        except (AlbertaDataError, OSError) as err:
+            return Entry(place, name, {}, error=str(err))
+
+    names = [name for name, size in found.items() if name.endswith(SUFFIX if size is None else PACKED_SUFFIX)]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(entry, sorted(names)))
 
 
 def _unfinished(partial: Path) -> Entry:

@@ -65,6 +65,24 @@ class Bucket:
         skip = len(self._base) + 1
         return {name[skip:]: int(entry["size"]) for name, entry in found.items() if name.startswith(f"{self._base}/")}
 
+    def names(self) -> dict[str, int | None]:
+        """Return name → size of what lies directly below the address; None of a folder.
+
+        Raises:
+            AddressError: the store could not be asked, or nothing lies there.
+        """
+        try:
+            self._files.invalidate_cache()
+            found = self._files.ls(self._base, detail=True)
+        except Exception as err:
+            raise self.failed("", err) from None
+        skip = len(self._base) + 1
+        return {
+            entry["name"].rstrip("/")[skip:]: None if entry["type"] == "directory" else int(entry["size"] or 0)
+            for entry in found
+            if entry["name"].startswith(f"{self._base}/")
+        }
+
     def list(self) -> Iterator[str]:
         """Yield the path of every file there is."""
         yield from self.sizes()

@@ -41,6 +41,33 @@ def test_list_shows_what_is_finished(cli: Cli, dataset: Path, id_: str) -> None:
     assert (cli("list", "nowhere").code, cli("list", "nowhere").out) == (2, "")
 
 
+def test_list_takes_the_address_of_a_folder_and_says_that_a_web_server_has_no_listing(
+    cli: Cli, dataset: Path, here: Path
+) -> None:
+    text = cli("list").out
+    assert cli("list", (here / "datasets").as_uri()).out == text
+    assert cli("list", (here / "nowhere").as_uri()).code == 2
+    ran = cli("list", "https://user:hunter2@example.org/datasets")
+    assert (ran.code, ran.out) == (2, "")
+    assert "a web server has no listing" in ran.error
+    assert "hunter2" not in ran.error
+
+
+def test_list_shows_only_what_is_asked_for(cli: Cli, dataset: Path) -> None:
+    words = ("-q", "--steps", "1e3", "--seed", "7", "--scale-range", "0.1:10")
+    assert cli("generate", "cyclic", *words, "-o", "datasets/c.zarr").code == 0
+
+    def names(*words: str) -> list[str]:
+        return [entry["name"] for entry in cli("list", *words, "--json").json]
+
+    assert names() == [f"{NAME}.zarr", "c.zarr"]
+    assert names("--stream", "cyclic") == names("--seed", "7") == names("--max-steps", "1e4") == ["c.zarr"]
+    assert names("--stream", "abrupt", "--min-steps", "1e5", "--max-steps", "1e5", "--seed", "0") == [f"{NAME}.zarr"]
+    assert names("--stream", "abrupt", "--seed", "7") == []
+    assert cli("list", "--seed", "9").err == "no such datasets in datasets\n"
+    assert "--min-steps" in cli("list", "--min-steps", "10", "--max-steps", "5").error
+
+
 def test_an_empty_data_folder_is_an_empty_list(cli: Cli) -> None:
     ran = cli("list")
     assert (ran.code, ran.out, ran.err) == (0, "", "no datasets in datasets\n")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from alberta_data.dataset import list_datasets
 from alberta_data.errors import (
     ArgumentError,
     DamagedDatasetError,
@@ -72,6 +73,27 @@ def test_what_is_pushed_is_fetched_and_read_in_place(shape, made, bucket, tmp_pa
     with open_store(url) as store:
         assert store.verify().ok
         assert len(list(store.blocks())) > 0
+
+
+def test_the_datasets_of_an_object_store_are_listed(made, bucket, tmp_path):
+    assert push(made("small"), f"{bucket}/b.zarr").id
+    push(made("tiny"), f"{bucket}/a b.zarr")
+    Bucket(f"{bucket}/half.zarr").put("observations/c/0/0", b"x")
+    Bucket(f"{bucket}/other").put("notes.txt", b"x")
+    Bucket(bucket).put("p.zarr.zip", b"packed")
+    with open_store(made("small")) as small, open_store(made("tiny")) as tiny:
+        found = {entry.name: entry for entry in list_datasets(f"{bucket}/")}
+        assert list(found) == ["a b.zarr", "b.zarr", "half.zarr", "p.zarr.zip"]
+        assert (found["b.zarr"].id, found["a b.zarr"].id) == (small.root.id, tiny.root.id)
+        assert found["b.zarr"].size == small.root.size + len(small.root_bytes)
+        with open_store(found["a b.zarr"].path) as there:
+            assert there.root.id == tiny.root.id
+        assert "answered 404" in found["half.zarr"].error
+        assert (found["p.zarr.zip"].size, "fetch" in found["p.zarr.zip"].error) == (6, True)
+        steps = small.root.steps
+        assert [entry.name for entry in list_datasets(bucket, min_steps=steps)] == ["b.zarr"]
+    with pytest.raises(StorageError, match="404"):
+        list_datasets("s3://nobody/data")
 
 
 def test_pushing_again_sends_nothing_and_what_is_missing_is_sent(made, bucket):
