@@ -53,27 +53,16 @@ def check_seed(seed: int) -> int:
 
 def threefry2x32(key: Words, x0: Any, x1: Any) -> tuple[Any, Any]:
     """Return the two output words of the block cipher for the counter `(x0, x1)`; all uint32, broadcast together."""
-    return _cipher()(key, x0, x1)  # type: ignore[no-any-return]
-
-
-@lru_cache(maxsize=1)
-def _cipher() -> Any:
-    """Return the cipher as jax knows it: traced once for each shape and written out where it is used."""
-    import jax
-
-    def rounds(key: Words, x0: Any, x1: Any) -> tuple[Any, Any]:
-        schedule = (key.high, key.low, key.high ^ key.low ^ _PARITY)
-        x0 = x0 + schedule[0]
-        x1 = x1 + schedule[1]
-        for group in range(5):
-            for distance in _ROTATIONS[group % 2]:
-                x0 = x0 + x1
-                x1 = x0 ^ ((x1 << np.uint32(distance)) | (x1 >> np.uint32(32 - distance)))
-            x0 = x0 + schedule[(group + 1) % 3]
-            x1 = x1 + schedule[(group + 2) % 3] + np.uint32(group + 1)
-        return x0, x1
-
-    return jax.jit(rounds, inline=True)
+    schedule = (key.high, key.low, key.high ^ key.low ^ _PARITY)
+    x0 = x0 + schedule[0]
+    x1 = x1 + schedule[1]
+    for group in range(5):
+        for distance in _ROTATIONS[group % 2]:
+            x0 = x0 + x1
+            x1 = x0 ^ ((x1 << np.uint32(distance)) | (x1 >> np.uint32(32 - distance)))
+        x0 = x0 + schedule[(group + 1) % 3]
+        x1 = x1 + schedule[(group + 2) % 3] + np.uint32(group + 1)
+    return x0, x1
 
 
 def split(key: Words, index: int) -> Words:
