@@ -213,8 +213,11 @@ def remove(folder: Path) -> None:
     """Remove a dataset's folder: the root first, so that what is left is never taken for whole; the mark last."""
     disk.unlink(folder / ROOT)
     disk.sync_folder(folder)
-    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name == MARK):
+    for entry in [entry for entry in folder.iterdir() if entry.name != MARK]:
         remove_tree(entry)
+    # A power cut must not take the mark and leave the rest, which nobody would then know for ours.
+    disk.sync_folder(folder)
+    disk.unlink(folder / MARK)
     disk.remove_folder(folder)
     disk.sync_folder(folder.parent)
 
