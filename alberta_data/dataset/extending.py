@@ -15,7 +15,7 @@ from alberta_data.dataset.opened import Dataset, open_dataset
 from alberta_data.dataset.recording import Part, State, Stored, StreamRecording, made_from_spec
 from alberta_data.dataset.reproducing import changed_settings
 from alberta_data.errors import ArgumentError, DamagedDatasetError, UnavailableError
-from alberta_data.store import CHECKPOINT_STEPS, Store, Writer, open_store
+from alberta_data.store import Store, Writer, kept_blocks, open_store
 
 Progress = Callable[[int, int], None]
 
@@ -102,8 +102,6 @@ class _Extended(StreamRecording):
     def __init__(self, store: Store, stream: Any, seed: int, steps: int):
         super().__init__(stream, seed, steps)
         self._store = store
-        # The last state that is kept; copying ends there.
-        self._last, _ = store.checkpoint(store.root.steps)
 
     def parts(self, step: int, state: State, stored: Stored | None = None) -> Iterator[Part]:
         """Yield copied blocks up to the last kept state, then made ones."""
@@ -113,10 +111,10 @@ class _Extended(StreamRecording):
             raise DamagedDatasetError(
                 "the first checkpoint must follow from the seed, found another state", array="checkpoints"
             )
-        if step % CHECKPOINT_STEPS == 0 and step < self._last:
-            for block in store.blocks(step, self._last, block_steps=CHECKPOINT_STEPS, keep=4):
-                step, state = store.checkpoint(block.stop)
-                yield Part(Block(block.start, {n: np.array(rows) for n, rows in block.arrays.items()}), state, {})
+        for block, after in kept_blocks(store, step, self.steps):
+            assert after is not None
+            step, state = block.stop, after
+            yield Part(block, after, {})
         for part in super().parts(step, state):
             self._check(part.block)
             yield part

@@ -173,7 +173,7 @@ class Dataset:
     ) -> Iterator[Block]:
         """Return an iterator over checked blocks, read ahead on a thread.
 
-        A block's arrays are read-only; they hold until the next block but one is asked for.
+        A block's arrays are read-only views, good for as long as they are held; memory stays flat for whoever lets go.
 
         Args:
             start: first step.
@@ -185,12 +185,11 @@ class Dataset:
             ArgumentError: an argument is out of its range.
             DamagedDatasetError: from the iterator, in place of a damaged block.
         """
-        return self.store.blocks(start, stop, names, block_steps=block_steps, keep=2)
+        return self.store.blocks(start, stop, names, block_steps=block_steps)
 
     def __iter__(self) -> Iterator[Block]:
-        """Yield checked blocks whose arrays are the caller's own: `list(dataset)` holds what it seems to."""
-        for block in self.blocks():
-            yield Block(block.start, {name: np.array(rows) for name, rows in block.arrays.items()})
+        """Yield all blocks in order; see `blocks`."""
+        return self.blocks()
 
     def replay(self, mode: str | None = None, include_action: bool | None = None) -> Dataset | Replay:
         """Return what a learner reads: this dataset itself, or an environment's features and targets.

@@ -146,7 +146,7 @@ class Replay:
     ) -> Iterator[Block]:
         from alberta_data.environments.features import learning_block, needs_next, transition_block
 
-        raw: Iterator[Block] = self.dataset.store.blocks(start, stop, _RAW, block_steps=block_steps, keep=3)
+        raw: Iterator[Block] = self.dataset.store.blocks(start, stop, _RAW, block_steps=block_steps)
         if needs_next(self.mode, td):
             raw = self._with_next(raw, start, stop)
         for block in raw:

@@ -88,8 +88,7 @@ def with_next_observations(
     """Yield each block with `next_observations` added; one block is held back, nothing more.
 
     Args:
-        blocks: consecutive blocks of stored rows; each must hold until the second one after it is asked for
-            (`keep=2` of `Store.blocks`).
+        blocks: consecutive blocks of stored rows.
         finals: rows of `final_observations`.
         episode: how many episodes end before the first block (`episodes_before`).
         after: the observation stored behind the last block; None where that ends the dataset.

@@ -156,7 +156,7 @@ def _episodes(store: Store, convert: Callable[[np.ndarray], np.ndarray], progres
             infos={},
         )
 
-    for block in store.blocks(names=names, keep=1):
+    for block in store.blocks(names=names):
         starts = np.flatnonzero(block.arrays["episode_start"])
         cuts = [0, *(int(at) for at in starts if at), len(block)]
         for first, stop in itertools.pairwise(cuts):

@@ -13,7 +13,7 @@ Nothing here imports jax or zarr.
 """
 
 from alberta_data.store.checking import Report
-from alberta_data.store.copying import annotate, copy_rows
+from alberta_data.store.copying import annotate, copy_rows, kept_blocks
 from alberta_data.store.destination import delete_dataset
 from alberta_data.store.layout import ArrayDeclaration
 from alberta_data.store.metadata import CHECKPOINT_STEPS, Root, dataset_id
@@ -36,6 +36,7 @@ __all__ = [
     "copy_rows",
     "dataset_id",
     "delete_dataset",
+    "kept_blocks",
     "open_store",
     "plan",
 ]

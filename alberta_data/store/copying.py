@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,31 +11,50 @@ from alberta_data.blocks import Block
 from alberta_data.errors import DestinationError
 from alberta_data.store import disk
 from alberta_data.store.finishing import write_root
+from alberta_data.store.journal import State
 from alberta_data.store.metadata import CHECKPOINT_STEPS, Root
 from alberta_data.store.reader import Store, open_store
 from alberta_data.store.writer import Writer
 
 
-def copy_rows(store: Store, writer: Writer) -> int:
-    """Append the checked rows of a dataset to a writer, as many as it can go on from, and return the step reached.
+def kept_blocks(store: Store, start: int, stop: int) -> Iterator[tuple[Block, State | None]]:
+    """Yield the checked blocks of a dataset from `start` on that something longer can begin with.
 
-    A writer that keeps checkpoints takes rows up to the dataset's last checkpoint, any other all rows; neither more
-    than it needs. What the writer holds already is not copied again.
+    With checkpoints, these are whole blocks of 2^17 steps up to the last checkpoint, each with the state after it;
+    without, all rows.
+
+    Args:
+        store: the dataset.
+        start: first step; with checkpoints a multiple of 2^17, otherwise there is nothing to go on from.
+        stop: a step that no block passes.
+
+    Raises:
+        DamagedDatasetError: a row or a checkpoint is not what was written.
+    """
+    last, _ = store.checkpoint(store.root.steps) if store.keeps_checkpoints else (store.root.steps, None)
+    end = min(last, stop)
+    if store.keeps_checkpoints:
+        end -= end % CHECKPOINT_STEPS
+    if start >= end or (store.keeps_checkpoints and start % CHECKPOINT_STEPS):
+        return
+    with store.blocks(start, end, block_steps=CHECKPOINT_STEPS) as blocks:
+        for block in blocks:
+            yield block, store.checkpoint(block.stop)[1] if store.keeps_checkpoints else None
+
+
+def copy_rows(store: Store, writer: Writer) -> int:
+    """Append to a writer as much of a dataset as `kept_blocks` gives, and return the step reached.
+
+    What the writer holds already is not copied again.
 
     Raises:
         ArgumentError: the arrays are not those that the writer was begun with.
         DamagedDatasetError: a row is not what was written.
     """
     step = writer.position.step
-    keeps = bool(writer.checkpoint_paths)
-    last = (store.root.steps - 1) // CHECKPOINT_STEPS * CHECKPOINT_STEPS if keeps else store.root.steps
-    while step < min(last, writer.steps):
-        stop = min(step - step % CHECKPOINT_STEPS + CHECKPOINT_STEPS, last, writer.steps)
-        if keeps and stop % CHECKPOINT_STEPS:
-            break
-        arrays = {name: store.read(name, step, stop) for name in store.root.arrays if store.by_step(name)}
-        writer.append(Block(step, arrays), store.checkpoint(stop)[1] if keeps else None)
-        step = stop
+    for block, state in kept_blocks(store, step, writer.steps):
+        writer.append(block, state)
+        step = block.stop
     return step
 
 

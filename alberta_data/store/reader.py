@@ -92,13 +92,11 @@ class Store:
         *,
         block_steps: int | None = None,
         ahead: int = 2,
-        keep: int = 1,
     ) -> BlockReader:
         """Return an iterator over blocks, read ahead and checked on a thread.
 
-        A block's arrays are read-only and lie at multiples of 64 bytes where it starts with a leaf. They hold until
-        `keep` more blocks have been asked for; after that their memory is used again: whoever computes on them
-        asynchronously waits for it, or asks for a larger `keep`.
+        A block's arrays are read-only and lie at multiples of 64 bytes where it starts with a leaf. They are views of
+        buffers that are used again once nobody holds them, so memory stays flat for whoever lets go of blocks.
 
         Args:
             start: first step.
@@ -107,7 +105,6 @@ class Store:
             block_steps: blocks end at its multiples and at `stop`; None for 65,536, or fewer where rows are wide.
                 A power of two needs no copy.
             ahead: blocks that are read ahead.
-            keep: blocks that hold while the next ones are read.
 
         Raises:
             ArgumentError: an argument is out of its range.
@@ -121,14 +118,19 @@ class Store:
         if block_steps is None:
             most = _BLOCK_BYTES // sum(self.root.layouts[name].row_bytes for name in names)
             block_steps = min(_BLOCK_STEPS, 1 << max(most.bit_length() - 1, 0))
-        if block_steps < 1 or ahead < 1 or keep < 1:
-            raise ArgumentError(f"block_steps, ahead and keep must be at least 1, got {block_steps}, {ahead}, {keep}")
+        if block_steps < 1 or ahead < 1:
+            raise ArgumentError(f"block_steps and ahead must be at least 1, got {block_steps} and {ahead}")
         readers = {name: self._reader(name) for name in names}
-        return BlockReader(readers, start, stop, block_steps, ahead=ahead, keep=keep)
+        return BlockReader(readers, start, stop, block_steps, ahead=ahead)
 
     def by_step(self, array: str) -> bool:
         """Say whether an array has a row a step."""
         return self.root.layouts[array].dimension_names[0] == "step"
+
+    @property
+    def keeps_checkpoints(self) -> bool:
+        """Whether the stream's state is kept every 2^17 steps."""
+        return any(path.startswith(f"{CHECKPOINTS}/") for path in self.root.layouts)
 
     def checkpoint(self, step: int) -> tuple[int, dict[str, np.ndarray]]:
         """Return the last checkpoint at or before a step: its step, and path → array; empty where none are kept.

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import queue
 import threading
+import weakref
 from collections import deque
 from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -23,20 +24,22 @@ _AHEAD = 65_536
 
 
 class _Pool:
-    """Aligned buffers of one size, used again."""
+    """Aligned buffers of one size, used again once nobody holds an array in them any more."""
 
     def __init__(self, size: int):
         self._size = size
-        self._free: deque[np.ndarray] = deque()
+        self._free: deque[memoryview] = deque()
 
     def take(self) -> np.ndarray:
+        """Return a buffer as uint8; every view of it keeps it from being given out again."""
         try:
-            return self._free.pop()
+            memory = self._free.pop()
         except IndexError:
-            return aligned(self._size)
-
-    def give(self, buffer: np.ndarray) -> None:
-        self._free.append(buffer)
+            memory = aligned(self._size).data
+        # An array of its own over the memory: the views made of it refer to it, and the memory comes back with it.
+        buffer = np.frombuffer(memory, np.uint8)
+        weakref.finalize(buffer, self._free.append, memory).atexit = False
+        return buffer
 
 
 def aligned(size: int) -> np.ndarray:
@@ -46,27 +49,12 @@ def aligned(size: int) -> np.ndarray:
     return raw[skip : skip + size]
 
 
-class _Window:
-    """Some whole leaves of an array in a buffer of the pool, which gets it back with the last user."""
+class _Window(NamedTuple):
+    """Some whole leaves of an array: first row, the row after the last, and their bytes."""
 
-    def __init__(self, pool: _Pool, start: int, stop: int, row_bytes: int):
-        self.start, self.stop = start, stop
-        self._pool, self._buffer = pool, pool.take()
-        self.bytes = self._buffer[: (stop - start) * row_bytes]
-        self._users = 1
-        self._lock = threading.Lock()
-
-    def use(self) -> _Window:
-        with self._lock:
-            self._users += 1
-        return self
-
-    def release(self) -> None:
-        with self._lock:
-            self._users -= 1
-            last = self._users == 0
-        if last:
-            self._pool.give(self._buffer)
+    start: int
+    stop: int
+    bytes: np.ndarray
 
 
 class _Rows:
@@ -79,13 +67,13 @@ class _Rows:
         self._pool = _Pool(self._rows * layout.row_bytes)
         self._window: _Window | None = None
 
-    def piece(self, start: int, stop: int) -> tuple[np.ndarray, list[_Window]]:
-        """Return rows `start` to `stop` and the windows that they are a view of, none where they are a copy."""
+    def piece(self, start: int, stop: int) -> np.ndarray:
+        """Return rows `start` to `stop`: a view where they lie in one window, else a copy."""
         layout = self._reader.layout
         window = self._holding(start)
         if stop <= window.stop:
             data = window.bytes[(start - window.start) * layout.row_bytes : (stop - window.start) * layout.row_bytes]
-            return self._shaped(data), [window.use()]
+            return self._shaped(data)
         copy = aligned((stop - start) * layout.row_bytes)
         row = start
         while row < stop:
@@ -94,25 +82,16 @@ class _Rows:
             part = window.bytes[(row - window.start) * layout.row_bytes : (end - window.start) * layout.row_bytes]
             copy[(row - start) * layout.row_bytes : (end - start) * layout.row_bytes] = part
             row = end
-        return self._shaped(copy), []
-
-    def close(self) -> None:
-        if self._window is not None:
-            self._window.release()
-            self._window = None
+        return self._shaped(copy)
 
     def _holding(self, row: int) -> _Window:
         if self._window is None or row >= self._window.stop:
-            self.close()
+            self._window = None
             end = row - row % self._rows + self._rows
             start, stop = self._reader.around(row, min(end, self._stop))
-            window = _Window(self._pool, start, stop, self._reader.layout.row_bytes)
-            try:
-                self._reader.read(start, stop, window.bytes)
-            except BaseException:
-                window.release()
-                raise
-            self._window = window
+            data = self._pool.take()[: (stop - start) * self._reader.layout.row_bytes]
+            self._reader.read(start, stop, data)
+            self._window = _Window(start, stop, data)
         return self._window
 
     def _shaped(self, data: np.ndarray) -> np.ndarray:
@@ -122,7 +101,7 @@ class _Rows:
         return rows
 
 
-_Item = tuple[Block, list[_Window]] | BaseException | None
+_Item = Block | BaseException | None
 
 
 class _Producer:
@@ -144,9 +123,7 @@ class _Producer:
         step = self._start
         while step < self._stop and not self.closed.is_set():
             stop = min(step - step % self._steps + self._steps, self._stop)
-            pieces = {name: rows.piece(step, stop) for name, rows in self._rows.items()}
-            block = Block(step, {name: data for name, (data, _) in pieces.items()})
-            yield block, [window for _, windows in pieces.values() for window in windows]
+            yield Block(step, {name: rows.piece(step, stop) for name, rows in self._rows.items()})
             step = stop
         yield None
 
@@ -162,14 +139,10 @@ class _Producer:
 class BlockReader:
     """Iterates over the blocks of a dataset; see `Store.blocks`. Closing it ends its thread."""
 
-    def __init__(
-        self, readers: Mapping[str, LeafReader], start: int, stop: int, block_steps: int, *, ahead: int, keep: int
-    ):
+    def __init__(self, readers: Mapping[str, LeafReader], start: int, stop: int, block_steps: int, *, ahead: int):
         rows = {name: _Rows(reader, block_steps, stop) for name, reader in readers.items()}
         depth = max(ahead, min(-(-_AHEAD // block_steps), 64))
         self._producer = _Producer(rows, start, stop, block_steps, depth)
-        self._held: deque[list[_Window]] = deque()
-        self._keep = keep
         self._thread = threading.Thread(target=self._producer.run, name="alberta-data read", daemon=True)
         self._thread.start()
 
@@ -178,16 +151,12 @@ class BlockReader:
         return self
 
     def __next__(self) -> Block:
-        """Return the next block; the arrays of the one `keep` blocks before may be overwritten from now on."""
+        """Return the next block; its arrays are the caller's for as long as they are held."""
         if self._producer.closed.is_set():
             raise StopIteration
-        while len(self._held) >= self._keep:
-            for window in self._held.popleft():
-                window.release()
         item = self._producer.ready.get()
-        if isinstance(item, tuple):
-            self._held.append(item[1])
-            return item[0]
+        if isinstance(item, Block):
+            return item
         self.close()
         if item is None:
             raise StopIteration

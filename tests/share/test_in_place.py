@@ -30,7 +30,7 @@ def served(made):
 
 def rows(store):
     found = {name: [] for name in store.root.arrays if store.by_step(name)}
-    for block in store.blocks(block_steps=256, keep=64):
+    for block in store.blocks(block_steps=256):
         for name, data in block.arrays.items():
             found[name].append(data.copy())
     return {name: np.concatenate(data) for name, data in found.items()}

@@ -52,13 +52,18 @@ def test_a_block_is_the_memory_that_was_read_aligned_and_read_only(stores):
             assert not rows.flags.owndata
 
 
-def test_a_block_holds_while_keep_more_are_asked_for(stores):
-    with stores["even"].blocks(block_steps=2**16, keep=3) as blocks:
-        held = []
-        for block in blocks:
-            held = [*held[-2:], block]
-            for kept in held:
+def test_all_blocks_hold_for_as_long_as_they_are_held(stores):
+    for block_steps in (2**12, 2**16):
+        with stores["even"].blocks(block_steps=block_steps) as blocks:
+            for kept in list(blocks):
                 assert np.array_equal(kept.arrays["flags"], EVEN.rows(EVEN.arrays[0], kept.start, kept.stop))
+
+
+def test_a_part_of_a_block_that_is_held_keeps_the_block_from_being_overwritten(stores):
+    with stores["even"].blocks(block_steps=2**12) as blocks:
+        parts = [(block.start, block.arrays["flags"][::7][3:9]) for block in blocks]
+    for start, part in parts:
+        assert np.array_equal(part, EVEN.rows(EVEN.arrays[0], start, start + 2**12)[::7][3:9])
 
 
 def test_buffers_are_used_again(stores):
