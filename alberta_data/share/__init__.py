@@ -1,6 +1,6 @@
 """Datasets between people: packed, fetched, pushed, described, and to and from other formats.
 
-    packing, unpacking    one file, and back; archives, archive_source behind them
+    packing, unpacking    one file, and back; archives behind them
     fetching              from elsewhere; landing, transfer, mending, whole_file behind it
     pushing               to elsewhere
     recipes               the few lines that make a dataset again

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from alberta_data.errors import DamagedDatasetError, DestinationError, RefusedError, StorageError
-from alberta_data.share.archive_source import ArchiveSource
 from alberta_data.share.landing import Landing, settle
 from alberta_data.share.mending import mend
 from alberta_data.share.transfer import transfer
@@ -31,6 +30,7 @@ from alberta_data.store.addresses import (
 from alberta_data.store.layout import is_name
 from alberta_data.store.metadata import Root
 from alberta_data.store.sources import Source
+from alberta_data.store.zipped import ArchiveSource
 
 Progress = Callable[[int, int], None]
 SUFFIX = ".zarr"

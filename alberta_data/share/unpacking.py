@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from alberta_data.errors import ArgumentError, DamagedDatasetError, DestinationError, RefusedError, StorageError
-from alberta_data.share.archive_source import ArchiveSource
 from alberta_data.share.landing import Landing
 from alberta_data.share.transfer import transfer
 from alberta_data.store import canonical, disk
@@ -20,6 +19,7 @@ from alberta_data.store import destination as places
 from alberta_data.store.metadata import ROOT, Root
 from alberta_data.store.parts import parts
 from alberta_data.store.sources import MissingFileError, read
+from alberta_data.store.zipped import ArchiveSource
 
 Progress = Callable[[int, int], None]
 

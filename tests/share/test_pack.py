@@ -205,9 +205,9 @@ def test_packing_and_unpacking_need_no_jax(made, tmp_path):
 
 
 def test_more_than_65535_files_are_packed_and_read(tmp_path):
-    from alberta_data.share.archive_source import ArchiveSource
     from alberta_data.share.archives import ArchiveWriter
     from alberta_data.store import disk
+    from alberta_data.store.zipped import ArchiveSource
 
     path = tmp_path / "many.zip"
     fd = disk.create(path)
