@@ -11,6 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+CHECKPOINT_STEPS = 2**17
+"""Steps between two states that are kept; every block ends at a multiple of it at the latest."""
+
 
 class TimeStep(NamedTuple):
     """One step of a stream.

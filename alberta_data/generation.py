@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 
 from alberta_data import keys
-from alberta_data.blocks import Block
+from alberta_data.blocks import CHECKPOINT_STEPS, Block
 from alberta_data.errors import ArgumentError, UnavailableError
 from alberta_data.streams.base import Stream, check_steps
 from alberta_data.xla import forked
 
-CHECKPOINT_STEPS = 2**17
-"""Steps between two kept states."""
 MAX_BLOCK_BYTES = 64 * 2**20
 """Most bytes of observations and targets that one block takes on the CPU."""
 

@@ -12,6 +12,7 @@ import os
 import platform
 import shlex
 import sys
+import threading
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib import metadata
@@ -105,8 +106,16 @@ os.register_at_fork(after_in_child=_note_fork)
 
 
 def forked() -> bool:
-    """Say whether this process was forked after jax had started, and so cannot compute."""
-    return _forked_after_start
+    """Say whether this process was forked after jax had started, and so cannot compute.
+
+    Where the fork came before this module was imported, the threads tell: jax's own did not come along.
+    """
+    if _forked_after_start or not backend_started():
+        return _forked_after_start
+    try:
+        return len(os.listdir("/proc/self/task")) <= threading.active_count()
+    except OSError:
+        return False
 
 
 def pin(*, cache: bool = True) -> bool:

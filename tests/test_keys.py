@@ -1,5 +1,8 @@
 """Keys and draws against `jax.random`, bit for bit."""
 
+import subprocess
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -79,3 +82,15 @@ def test_a_key_of_another_implementation_is_refused(key):
 def test_a_seed_outside_32_bits_is_refused(seed):
     with pytest.raises(ArgumentError, match="seed must be a whole number from 0 to 4294967295"):
         keys.check_seed(seed)
+
+
+def test_a_process_forked_before_this_package_was_imported_is_known_by_its_threads():
+    code = (
+        "import os, jax; jax.numpy.zeros(1).block_until_ready()\n"
+        "child = os.fork()\n"
+        "from alberta_data import xla\n"
+        "print(child == 0, xla.forked(), flush=True)\n"
+        "os._exit(0) if child == 0 else os.waitpid(child, 0)"
+    )
+    said = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=60)
+    assert sorted(said.stdout.splitlines()) == ["False False", "True True"], said.stderr

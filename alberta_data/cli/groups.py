@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,13 +15,13 @@ class Group(TyperGroup):
 
     kind = "command"
 
+    @abstractmethod
     def rows(self) -> Mapping[str, str]:
         """Return name → one line of help, in the order of the help."""
-        raise NotImplementedError
 
+    @abstractmethod
     def load(self, name: str) -> Any:
         """Return the command of a name that is in `rows`."""
-        raise NotImplementedError
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         """Return the names, for completion."""

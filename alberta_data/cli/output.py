@@ -62,12 +62,6 @@ def put_json(value: Any) -> None:
         put(line)
 
 
-def put_table(rows: Sequence[Sequence[str]], indent: str = "") -> None:
-    """Print rows with their columns aligned, the first row being the head."""
-    for line in table(rows, indent):
-        put(line)
-
-
 def say(text: object = "") -> None:
     """Print one line for people, to stderr. That it cannot be printed changes nothing."""
     with contextlib.suppress(OSError, ValueError):

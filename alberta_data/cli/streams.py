@@ -70,7 +70,7 @@ def first_line(thing: Any) -> str:
 
 def parameters(stream: Any) -> list[dataclasses.Field[Any]]:
     """Return the fields that are parameters, in their order."""
-    from alberta_data.streams.parameters import is_parameter
+    from alberta_data.parameters import is_parameter
 
     return [field for field in dataclasses.fields(stream) if is_parameter(field)]
 

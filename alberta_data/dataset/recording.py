@@ -121,7 +121,7 @@ class StreamRecording:
         """Yield everything from `step` on; see `Recording.parts`."""
         from alberta_data import generation
 
-        before = generation.state_from_arrays(self.stream, state) if step else None
+        before = generation.state_from_arrays(self.stream, state) if step else self._first
         made = generation.blocks(
             self.stream, self.seed, self.steps, start=step, state=before, block_steps=self._block_steps
         )

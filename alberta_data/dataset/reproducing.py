@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from alberta_data.blocks import Block
+from alberta_data.blocks import CHECKPOINT_STEPS, Block
 from alberta_data.dataset.child import pinned
 from alberta_data.dataset.recording import State, made_from_spec, recording
 from alberta_data.errors import ArgumentError, UnavailableError
-from alberta_data.store import CHECKPOINT_STEPS, open_store
+from alberta_data.store import open_store
 
 Progress = Callable[[int, int], None]
 _WORKERS = 2
@@ -280,24 +280,32 @@ def _compare(store: Any, block: Block, comparison: Comparison) -> None:
 
 
 def _from_the_start(store: Any, source: Any, progress: Progress | None) -> Comparison:
-    comparison, steps, episodes = Comparison(), store.root.steps, 0
+    comparison, steps = Comparison(), store.root.steps
+    # Rows so far of the arrays that have none a step, such as one an episode.
+    counted = {name: 0 for name in store.root.arrays if not store.by_step(name)}
     for part in source.parts(0, source.initial_state, None):
         _compare(store, part.block, comparison)
         for name, rows in part.extra.items():
-            there = store.root.layouts[name].shape[0]
-            stored = store.read(name, min(episodes, there), min(episodes + len(rows), there))
-            if len(stored) != len(rows):
-                comparison.differing += abs(len(stored) - len(rows))
-                comparison.first_step = part.block.start if comparison.first_step is None else comparison.first_step
-            else:
-                before = comparison.first_step
-                comparison.add(name, episodes, stored, rows)
-                if comparison.array == name and before is None and comparison.first_step is not None:
-                    comparison.first_step = part.block.start
-            episodes += len(rows)
+            _compare_counted(store, name, counted[name], rows, part.block, comparison)
+            counted[name] += len(rows)
         if progress is not None:
             progress(part.block.stop, steps)
+    for name, rows_made in counted.items():
+        if (missing := store.root.layouts[name].shape[0] - rows_made) > 0:
+            comparison.join(Comparison(steps - 1, missing, 0, name))
     return comparison
+
+
+def _compare_counted(store: Any, name: str, first: int, made: np.ndarray, block: Block, comparison: Comparison) -> None:
+    """Compare rows that are not counted in steps; the block in which they were made stands for their step."""
+    there = store.root.layouts[name].shape[0]
+    stored = store.read(name, min(first, there), min(first + len(made), there))
+    found = Comparison()
+    found.add(name, first, stored, made[: len(stored)])
+    found.differing += len(made) - len(stored)
+    if found.differing:
+        found.first_step, found.array = block.start, name
+        comparison.join(found)
 
 
 def hidden_rows(

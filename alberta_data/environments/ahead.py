@@ -6,8 +6,6 @@ of keys is sequential; it is one small compiled scan (0.04 µs a call), everythi
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -15,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from alberta_data import host_keys, keys
-from alberta_data.xla import backend_started
+from alberta_data.xla import forked
 
 CALLS_AHEAD = 4096
 """Calls drawn at once."""
@@ -39,22 +37,12 @@ def _chain_program(n: int) -> Callable[[np.ndarray], Any]:
 
 def chain(words: np.ndarray, n: int) -> np.ndarray:
     """Return the keys before calls 0 … n, uint32 `(n + 1, 2)`."""
-    if _jax_was_left_behind():
+    if forked():
         return chain_without_jax(words, n)
     import jax
 
     with jax.default_device(jax.local_devices(backend="cpu")[0]):
         return np.asarray(_chain_program(n)(words))
-
-
-def _jax_was_left_behind() -> bool:
-    """Say whether this process was forked from one in which jax ran: its threads did not come along, it would hang."""
-    if not backend_started():
-        return False
-    try:
-        return len(os.listdir("/proc/self/task")) <= threading.active_count()
-    except OSError:
-        return False
 
 
 def chain_without_jax(words: np.ndarray, n: int) -> np.ndarray:

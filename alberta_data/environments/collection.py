@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from alberta_data.blocks import Block
+from alberta_data.blocks import CHECKPOINT_STEPS, Block
 from alberta_data.environments.collector import Collected, Collector
 from alberta_data.environments.features import next_rows, target_rows
 from alberta_data.environments.making import make_environment
@@ -22,7 +22,6 @@ from alberta_data.keys import check_seed
 
 __all__ = ["ArrayForm", "Collected", "Collection", "Collector", "collect_blocks"]
 
-CHECKPOINT_STEPS = 2**17
 _BLOCK_BYTES = 2**25
 
 

@@ -30,7 +30,7 @@ from alberta_data.environments.policies import (
 from alberta_data.environments.spaces import layout_of
 from alberta_data.errors import ArgumentError
 from alberta_data.keys import check_seed
-from alberta_data.streams.parameters import coerce
+from alberta_data.parameters import coerce
 
 __all__ = [
     "GymnasiumStream",

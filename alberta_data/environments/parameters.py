@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from alberta_data.environments.policy_text import parse_policy
 from alberta_data.errors import ArgumentError, UnavailableError
 from alberta_data.keys import PRNG, check_seed
-from alberta_data.streams.parameters import MAX_EXACT_INT, Parameters, coerce, parameter
+from alberta_data.parameters import MAX_EXACT_INT, Parameters, coerce, parameter
 
 KIND = "environment"
 VERSION = 1

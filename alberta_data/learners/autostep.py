@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from alberta_data.exact import exp, seal, sum_features
 from alberta_data.learners.base import Optimizer, Packed, check_feature_dim, number, with_bias
-from alberta_data.streams.parameters import parameter
+from alberta_data.parameters import parameter
 
 STEP_SIZE_BOUNDS = (1e-8, 1.0)
 

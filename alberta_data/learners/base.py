@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from alberta_data.errors import ArgumentError
-from alberta_data.streams.parameters import Parameters, is_parameter
+from alberta_data.parameters import Parameters, is_parameter
 
 MAX_COUNT = 2**31 - 3
 """Where a normaliser's count stays: one below would still be added to, and 2^31 − 1 must not be passed."""

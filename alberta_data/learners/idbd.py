@@ -12,7 +12,7 @@ import numpy as np
 
 from alberta_data.exact import exp, seal
 from alberta_data.learners.base import Optimizer, Packed, check_feature_dim, number, with_bias
-from alberta_data.streams.parameters import parameter
+from alberta_data.parameters import parameter
 
 LOG_BOUNDS = (-10.0, 2.0)
 BIAS_BOUNDS = (1e-6, 1.0)

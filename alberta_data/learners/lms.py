@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from alberta_data.exact import seal
 from alberta_data.learners.base import Optimizer, Packed, check_feature_dim, number
-from alberta_data.streams.parameters import parameter
+from alberta_data.parameters import parameter
 
 
 class LMSState(NamedTuple):

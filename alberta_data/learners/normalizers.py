@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from alberta_data.exact import seal
 from alberta_data.learners.base import MAX_COUNT, Normalizer, Packed, check_feature_dim, count, number
-from alberta_data.streams.parameters import parameter
+from alberta_data.parameters import parameter
 
 
 class NormalizerState(NamedTuple):

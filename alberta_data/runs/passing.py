@@ -18,8 +18,8 @@ from alberta_data.runs.folder import RunFolder
 from alberta_data.runs.request import Request
 from alberta_data.runs.tally import FullMetrics, Tally, below
 
-CHECKPOINT_STEPS = 1 << 23
-"""Steps, times members, between two checkpoints: some seconds of learning."""
+SAVE_STEPS = 1 << 23
+"""Steps, times members, between two checkpoints of a run: some seconds of learning."""
 _ROWS_BYTES = 16 << 20
 """Most bytes of rows in a block: several are in memory at once."""
 _BEHIND = 2
@@ -74,7 +74,7 @@ class Pass:
         request = self._request
         position = self._resume()
         saved = position
-        every = max(request.block_steps, CHECKPOINT_STEPS // len(self.fold.members))
+        every = max(request.block_steps, SAVE_STEPS // len(self.fold.members))
         with self.fold, ThreadPoolExecutor(1) as worker:
             try:
                 for block in self._blocks(dataset, position):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from alberta_data import xla
-from alberta_data.errors import NonFiniteError, RefusedError
+from alberta_data.errors import NonFiniteError, RefusedError, UnavailableError
 from alberta_data.learners.linear import COLUMNS
 from alberta_data.replay import Curves
 from alberta_data.replay.fold import lost_message
@@ -22,6 +22,7 @@ from alberta_data.runs.passing import Pass
 from alberta_data.runs.request import Request
 from alberta_data.store import canonical
 from alberta_data.store.tables import write_file, write_group
+from alberta_data.streams.registry import from_spec
 
 TENTHS = 10
 
@@ -181,15 +182,11 @@ def _results(curves: Curves, member: int) -> dict[str, Any]:
 
 
 def noise_floor(spec: Any) -> float | None:
-    """Return the mean squared error that no learner can be below, where the stream's own noise is known."""
-    parameters = spec.get("parameters") or {}
-    while isinstance(parameters.get("inner"), dict):
-        spec = parameters["inner"]
-        parameters = spec.get("parameters") or {}
-    if spec.get("stream") == "sutton1":
-        return 0.0
-    noise = parameters.get("noise_std")
-    return None if isinstance(noise, bool) or not isinstance(noise, (int, float)) else float(noise) ** 2
+    """Return the mean squared error that no learner can be below, where the stream knows its own noise."""
+    try:
+        return from_spec(spec).noise_floor
+    except (RefusedError, UnavailableError):
+        return None
 
 
 def write_beside(partial: Path, request: Request, passes: list[Pass], run: Run) -> dict[str, Any]:

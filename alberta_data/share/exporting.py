@@ -147,8 +147,7 @@ class _Sink:
 
     def __init__(self, path: Path):
         self._path, self._writing = path, path.with_name(path.name + _PARTIAL)
-        for parent in reversed([p for p in path.absolute().parents if not p.exists()]):
-            disk.make_folder(parent)
+        disk.make_parents(path)
         self._fd = locked(self._writing)
         self._at, self._named = 0, False
         self._waiting = bytearray()

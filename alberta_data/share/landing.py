@@ -11,7 +11,7 @@ from pathlib import Path
 
 from alberta_data.errors import DestinationError
 from alberta_data.store import destination, disk
-from alberta_data.store.beginning import _lock as lock_unfinished
+from alberta_data.store.beginning import lock_folder
 from alberta_data.store.destination import partial_path
 from alberta_data.store.finishing import write_root
 from alberta_data.store.metadata import ROOT, Root
@@ -41,7 +41,7 @@ class Landing:
     def __init__(self, path: Path, root: Root):
         self.path, self.root, self.folder = path, root, partial_path(path)
         settle(path)
-        self._lock = lock_unfinished(self.folder)
+        self._lock = lock_folder(self.folder)
         try:
             self.fresh = self._claim()
         except BaseException:
@@ -160,7 +160,7 @@ def settle(path: Path) -> None:
     """Finish an exchange of names that was cut while a dataset took its place."""
     partial = partial_path(path)
     while os.path.lexists(partial) or os.path.lexists(destination.aside_path(path)):
-        lock = lock_unfinished(partial)
+        lock = lock_folder(partial)
         try:
             changed = destination.tidy(path)
             if not changed and not os.listdir(partial):

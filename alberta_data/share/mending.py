@@ -14,6 +14,7 @@ from alberta_data.share.landing import WRITING
 from alberta_data.share.transfer import fill_from, reader_of
 from alberta_data.store import destination, disk
 from alberta_data.store.checking import verify
+from alberta_data.store.finishing import write_file
 from alberta_data.store.metadata import Root
 from alberta_data.store.parts import Part, check_part, part_of, parts
 from alberta_data.store.sources import FolderSource, Source
@@ -105,13 +106,7 @@ def _bring(source: Source, root: Root, path: Path, part: Part) -> None:
             disk.make_folder(parent)
     writing = final.with_name(final.name + WRITING)
     disk.unlink(writing)
-    fd = disk.create(writing)
-    try:
-        disk.write_all(fd, data, 0)
-        disk.protect(fd)
-        disk.sync(fd)
-    finally:
-        disk.close(fd)
+    write_file(writing, data)
     if final.is_dir() and not final.is_symlink():
         destination.remove_tree(final)
     disk.rename(writing, final)

@@ -49,8 +49,7 @@ def write_minari(store: Store, path: Path, progress: Progress | None = None) -> 
     partial = path.with_name(f"{path.name}.partial")
     if os.path.lexists(partial):
         _clear(partial)
-    for parent in reversed([p for p in path.absolute().parents if not p.exists()]):
-        disk.make_folder(parent)
+    disk.make_parents(path)
     disk.make_folder(partial)
     lock = disk.lock(partial)
     try:

@@ -169,9 +169,7 @@ def _is_zip(path: Path) -> bool:
 
 def _write(path: Path, content: _Content, progress: Progress | None) -> None:
     writing = path.with_name(path.name + _WRITING)
-    for parent in reversed([p for p in path.absolute().parents if not p.exists()]):
-        disk.make_folder(parent)
-        disk.sync_folder(parent.parent)
+    disk.make_parents(path)
     fd = locked(writing)
     try:
         archive, done = ArchiveWriter(fd), 0

@@ -33,9 +33,7 @@ def download(remote: Any, path: Path, progress: Progress | None = None) -> Path:
         StorageError: the network still fails after some tries; what came is kept.
         OSError: the disk failed.
     """
-    for parent in reversed([p for p in path.absolute().parents if not p.exists()]):
-        disk.make_folder(parent)
-        disk.sync_folder(parent.parent)
+    disk.make_parents(path)
     tries = 0
     while True:
         before = path.stat().st_size if path.is_file() else 0

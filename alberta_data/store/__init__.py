@@ -16,14 +16,13 @@ from alberta_data.store.checking import Report
 from alberta_data.store.copying import annotate, copy_rows, kept_blocks
 from alberta_data.store.destination import delete_dataset
 from alberta_data.store.layout import ArrayDeclaration
-from alberta_data.store.metadata import CHECKPOINT_STEPS, Root, dataset_id
+from alberta_data.store.metadata import Root, dataset_id
 from alberta_data.store.planning import Plan, plan
 from alberta_data.store.reader import Store, open_store
 from alberta_data.store.sources import Source
 from alberta_data.store.writer import Position, Writer
 
 __all__ = [
-    "CHECKPOINT_STEPS",
     "ArrayDeclaration",
     "Plan",
     "Position",

@@ -83,7 +83,7 @@ def begin(request: Request) -> Begun | Root:
     """
     partial = partial_path(request.path)
     while True:
-        lock = _lock(partial)
+        lock = lock_folder(partial)
         try:
             if not destination.tidy(request.path):
                 root = _finished(request, partial)
@@ -97,7 +97,7 @@ def begin(request: Request) -> Begun | Root:
         os.close(lock)  # Names have changed: the lock may be on another folder now.
 
 
-def _lock(partial: Path) -> int:
+def lock_folder(partial: Path) -> int:
     """Return the lock of the unfinished folder, which is made where it is missing."""
     while True:
         if not os.path.lexists(partial):
@@ -120,9 +120,7 @@ def _lock(partial: Path) -> int:
 
 
 def _make(partial: Path) -> None:
-    for parent in reversed([p for p in partial.absolute().parents if not p.exists()]):
-        disk.make_folder(parent)
-        disk.sync_folder(parent.parent)
+    disk.make_parents(partial)
     try:
         disk.make_folder(partial)
     except FileExistsError:

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from alberta_data.blocks import Block
+from alberta_data.blocks import CHECKPOINT_STEPS, Block
 from alberta_data.errors import DestinationError
 from alberta_data.store import disk
 from alberta_data.store.finishing import write_root
 from alberta_data.store.journal import State
-from alberta_data.store.metadata import CHECKPOINT_STEPS, Root
+from alberta_data.store.metadata import Root
 from alberta_data.store.reader import Store, open_store
 from alberta_data.store.writer import Writer
 

@@ -10,6 +10,7 @@ import ctypes
 import errno
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,14 @@ _AT_FDCWD = -100
 def make_folder(path: Path) -> None:
     """Make one folder; its parent must exist and it must not."""
     os.mkdir(path)
+
+
+def make_parents(path: Path) -> None:
+    """Make the folders above a path that are missing, each on the disk before the next."""
+    for parent in reversed([parent for parent in path.absolute().parents if not parent.exists()]):
+        with suppress(FileExistsError):  # another process may have made it meanwhile
+            make_folder(parent)
+        sync_folder(parent.parent)
 
 
 def create(path: Path) -> int:

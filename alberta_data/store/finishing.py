@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from alberta_data.blocks import CHECKPOINT_STEPS
 from alberta_data.errors import AlbertaDataError
 from alberta_data.store import canonical, disk
 from alberta_data.store.destination import remove_tree
 from alberta_data.store.journal import JOURNAL, entries, state_from_json
 from alberta_data.store.layout import ArrayDeclaration, ArrayLayout
 from alberta_data.store.metadata import (
-    CHECKPOINT_STEPS,
     CHECKPOINTS,
     GROUP_DOCUMENT,
     ROOT,
@@ -115,7 +115,7 @@ def write_root(folder: Path, root: Root) -> None:
     disk.sync_folder(folder)
 
 
-def write_file(path: Path, data: bytes) -> None:
+def write_file(path: Path, data: bytes | np.ndarray) -> None:
     """Create a read-only file with the bytes given and wait until they are on the disk."""
     fd = disk.create(path)
     try:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from alberta_data.blocks import CHECKPOINT_STEPS
 from alberta_data.errors import ArgumentError, DamagedDatasetError, RefusedError
 from alberta_data.store import canonical
 from alberta_data.store.layout import MAX_STEPS, ArrayDeclaration, ArrayLayout, is_name
@@ -24,7 +25,6 @@ ROOT = "zarr.json"
 KEY = "alberta_data"
 KINDS = ("stream", "environment", "frozen", "external")
 CHECKPOINTS = "checkpoints"
-CHECKPOINT_STEPS = 2**17
 _SPEC_KEYS = {"kind", "stream", "version", "parameters", "prng", "seed", "steps"}
 _OUR_KEYS = {
     *("format_version", "spec", "arrays", "id", "files", "made_with", "about", "extensions", "seal"),

@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from alberta_data.blocks import Block
+from alberta_data.blocks import CHECKPOINT_STEPS, Block
 from alberta_data.errors import ArgumentError
 from alberta_data.store import disk
 from alberta_data.store.journal import JournalFile, Line
-from alberta_data.store.metadata import CHECKPOINT_STEPS
 from alberta_data.store.plain import PlainRows
 from alberta_data.store.rows import FinishedChunk, RowWriter, as_bytes, chunk_folders
 from alberta_data.store.stage import Stage

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
+from alberta_data.blocks import CHECKPOINT_STEPS
 from alberta_data.errors import ArgumentError, StorageError
 from alberta_data.store import canonical, disk
 from alberta_data.store.layout import CODECS, DTYPES, MAX_CHUNK_BYTES, MAX_STEPS, ArrayDeclaration, ArrayLayout, is_name
-from alberta_data.store.metadata import CHECKPOINT_STEPS, CHECKPOINTS
+from alberta_data.store.metadata import CHECKPOINTS
 
 MAX_FILES = 20_000
 _BLOCK = 4096

@@ -17,6 +17,7 @@ from typing import Self
 
 import numpy as np
 
+from alberta_data.blocks import CHECKPOINT_STEPS
 from alberta_data.errors import (
     AlbertaDataError,
     ArgumentError,
@@ -31,7 +32,7 @@ from alberta_data.store.chunks import read_chunk
 from alberta_data.store.destination import partial_path
 from alberta_data.store.journal import JOURNAL
 from alberta_data.store.leaves import LeafReader, check_document
-from alberta_data.store.metadata import CHECKPOINT_STEPS, CHECKPOINTS, ROOT, Root
+from alberta_data.store.metadata import CHECKPOINTS, ROOT, Root
 from alberta_data.store.replaying import BlockReader
 from alberta_data.store.sources import FolderSource, MissingFileError, Source, read
 from alberta_data.store.zipped import ZipSource

@@ -22,14 +22,14 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from alberta_data.blocks import Block
+from alberta_data.blocks import CHECKPOINT_STEPS, Block
 from alberta_data.errors import ArgumentError, RefusedError, StorageError
 from alberta_data.store import destination, disk, finishing
 from alberta_data.store.beginning import Begun, Request, already_there, begin
 from alberta_data.store.finishing import clear_journal, complete_root
 from alberta_data.store.journal import JOURNAL, JournalFile, State, state_from_json, state_to_json
 from alberta_data.store.layout import ArrayDeclaration, ArrayLayout
-from alberta_data.store.metadata import CHECKPOINT_STEPS, ROOT, FileRecord, Root, check_spec
+from alberta_data.store.metadata import ROOT, FileRecord, Root, check_spec
 from alberta_data.store.pipeline import Pipeline
 from alberta_data.store.plain import PlainRows, plain_path
 from alberta_data.store.planning import Plan, checkpoint_layouts, plan

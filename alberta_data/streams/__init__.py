@@ -1,7 +1,6 @@
 """The streams: what each draws, in which order, from which key.
 
     base          the protocol, and the four phases that a stream is written in
-    parameters    what a parameter may be, read without jax
     phases        the phases put together: one step, and a block of steps
     linear        what the linear streams share
     random_walk, abrupt, cyclic, periodic, scale_drift, dynamic_scale_shift, sutton1, scaled

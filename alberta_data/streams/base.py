@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from alberta_data.blocks import TimeStep
 from alberta_data.keys import PRNG, Words, as_key, check_seed
-from alberta_data.streams.parameters import Parameters
+from alberta_data.parameters import Parameters
 
 __all__ = ["MAX_STEPS", "ScanStream", "Stream", "TimeStep"]
 

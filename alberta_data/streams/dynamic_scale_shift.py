@@ -11,9 +11,9 @@ import numpy as np
 from alberta_data import keys
 from alberta_data.errors import ArgumentError
 from alberta_data.exact import exp_fused
+from alberta_data.parameters import parameter
 from alberta_data.streams import linear
 from alberta_data.streams.base import Stream
-from alberta_data.streams.parameters import parameter
 
 
 class DynamicScaleShiftState(NamedTuple):

@@ -10,9 +10,9 @@ import numpy as np
 
 from alberta_data import keys
 from alberta_data.exact import seal
+from alberta_data.parameters import parameter
 from alberta_data.streams import linear
 from alberta_data.streams.base import Stream
-from alberta_data.streams.parameters import parameter
 
 
 class PeriodicChangeState(NamedTuple):

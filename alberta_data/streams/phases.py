@@ -123,6 +123,14 @@ def _numbers_program(stream: Any, capacity: int) -> Any:
     return jax.jit(program)
 
 
+def _sizes(stream: Any) -> Any:
+    """Return the numbers a step has of each kind, in the form of what `draw` promises; NumPy alone, nothing is drawn."""
+    import jax
+
+    nothing = np.zeros(1, np.uint32)
+    return jax.tree.map(lambda normal: normal.size, stream.draw(Words(nothing, nothing)))
+
+
 @lru_cache(maxsize=64)
 def _finish_program(stream: Any, capacity: int, hidden: bool) -> Any:
     """Return the compiled drift and emit."""
@@ -133,8 +141,7 @@ def _finish_program(stream: Any, capacity: int, hidden: bool) -> Any:
         given = stream.unwrap(state).key
         state = _open(stream, state)
         zero = zero_of(state.step_count)
-        promised = stream.draw(step_keys)
-        drawn = jax.tree.map(lambda normal, numbers: numbers[..., : normal.size], promised, filled)
+        drawn = jax.tree.map(lambda size, numbers: numbers[..., :size], _sizes(stream), filled)
         if stream.recursive:
             after, seen = _drift(stream, state, drawn, step_keys, steps, capacity, zero)
         else:

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from alberta_data import keys
 from alberta_data.exact import seal
+from alberta_data.parameters import parameter
 from alberta_data.streams import linear
 from alberta_data.streams.base import Stream
-from alberta_data.streams.parameters import parameter
 
 
 class RandomWalkState(NamedTuple):

@@ -7,11 +7,11 @@ from typing import Any
 
 from alberta_data.errors import ArgumentError, RefusedError, UnavailableError
 from alberta_data.keys import PRNG
+from alberta_data.parameters import is_parameter
 from alberta_data.streams.abrupt import AbruptChangeStream
 from alberta_data.streams.base import Stream
 from alberta_data.streams.cyclic import CyclicStream
 from alberta_data.streams.dynamic_scale_shift import DynamicScaleShiftStream
-from alberta_data.streams.parameters import is_parameter
 from alberta_data.streams.periodic import PeriodicChangeStream
 from alberta_data.streams.random_walk import RandomWalkStream
 from alberta_data.streams.scale_drift import ScaleDriftStream

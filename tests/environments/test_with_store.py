@@ -69,9 +69,7 @@ def test_td_on_stored_transitions_is_a_td_stream_loop_to_rounding(tmp_path, env_
     arguments = {} if env_id == "CartPole-v1" else {"ends": "truncated"}
     store = stored(tmp_path / "a.zarr", EnvironmentStream(env_id, arguments), 4)
     learner = LinearLearner(LMS(0.01))
-    blocks = with_next_observations(
-        store.blocks(block_steps=64), lambda a, b: store.read("final_observations", a, b)
-    )
+    blocks = with_next_observations(store.blocks(block_steps=64), lambda a, b: store.read("final_observations", a, b))
     transitions = (transition_block(block, include) for block in blocks)
     state, metrics = Learned(learner, Everything(STEPS), gamma=0.9).over(transitions)
     stream = TDStream(gymnasium.make(env_id, **arguments), None, 0.9, include, 4)

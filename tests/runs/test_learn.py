@@ -13,6 +13,7 @@ import zarr
 
 from alberta_data.blocks import Block
 from alberta_data.dataset import create_dataset, open_dataset
+from alberta_data.environments.parameters import EnvironmentStream
 from alberta_data.errors import (
     ArgumentError,
     DamagedDatasetError,
@@ -35,7 +36,12 @@ from alberta_data.runs import (
     request,
 )
 from alberta_data.store.canonical import dumps
-from alberta_data.streams.abrupt import AbruptChangeStream
+from alberta_data.streams.synthetic import (
+    AbruptChangeStream,
+    CyclicStream,
+    ScaledStreamWrapper,
+    SuttonExperiment1Stream,
+)
 
 STEPS = 30_011
 GRID = [
@@ -184,7 +190,7 @@ class Interrupted(Exception):
 @pytest.mark.parametrize("stop_at", [1, 9_000, 29_000])
 def test_an_interrupted_run_resumes_to_the_same_bytes(dataset, tmp_path, monkeypatch, stop_at, options):
     whole = learn(dataset, GRID, path=tmp_path / "whole", **options)
-    monkeypatch.setattr(passing, "CHECKPOINT_STEPS", 1)
+    monkeypatch.setattr(passing, "SAVE_STEPS", 1)
     monkeypatch.setattr(request, "BLOCK_BYTES", 4 * 16 * 1024)
 
     def stop(done, total):
@@ -488,11 +494,10 @@ def test_transitions_are_learned_from_with_td(tmp_path):
 
 
 def test_the_noise_floor_is_known_where_the_stream_says_its_noise():
-    assert noise_floor({"stream": "abrupt", "parameters": {"noise_std": 0.5}}) == 0.25
-    scaled = {"stream": "scaled", "parameters": {"inner": {"stream": "cyclic", "parameters": {"noise_std": 2.0}}}}
-    assert noise_floor(scaled) == 4.0
-    assert noise_floor({"stream": "sutton1", "parameters": {"num_relevant": 5}}) == 0.0
-    assert noise_floor({"stream": "CartPole-v1", "parameters": {"mode": "reward"}}) is None
+    assert noise_floor(AbruptChangeStream(3, noise_std=0.5).spec(0, 10)) == 0.25
+    assert noise_floor(ScaledStreamWrapper(CyclicStream(2, noise_std=2.0), [1, 2]).spec(0, 10)) == 4.0
+    assert noise_floor(SuttonExperiment1Stream().spec(0, 10)) == 0.0
+    assert noise_floor(EnvironmentStream("CartPole-v1").spec(0, 10)) is None
 
 
 def test_a_damaged_dataset_leaves_no_run(tmp_path):

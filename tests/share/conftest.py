@@ -61,11 +61,3 @@ def is_whole(path):
     with open_store(path) as store:
         report = store.verify()
     return report.ok and not report.notes
-
-
-def pytest_collection_modifyitems(config, items):
-    if "torture" in (config.option.markexpr or ""):
-        return
-    for item in items:
-        if item.get_closest_marker("torture"):
-            item.add_marker(pytest.mark.skip(reason="runs with -m torture"))

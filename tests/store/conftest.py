@@ -5,14 +5,6 @@ import os
 import pytest
 
 
-def pytest_collection_modifyitems(config, items):
-    if "torture" in (config.option.markexpr or ""):
-        return
-    for item in items:
-        if item.get_closest_marker("torture"):
-            item.add_marker(pytest.mark.skip(reason="runs with -m torture"))
-
-
 @pytest.fixture
 def unsynced(monkeypatch):
     """Take the waiting out of syncs where their order alone is looked at."""

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from alberta_data.blocks import Block
-from alberta_data.store import CHECKPOINT_STEPS, ArrayDeclaration, Writer
+from alberta_data.blocks import CHECKPOINT_STEPS, Block
+from alberta_data.store import ArrayDeclaration, Writer
 
 MADE_WITH = {"python": "3", "cpu": "x86_64"}
 

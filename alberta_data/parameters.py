@@ -1,4 +1,4 @@
-"""What a stream's parameters may be: the fields of its frozen dataclass, read without jax.
+"""What a parameter of a stream, an environment or a learner may be: the fields of frozen dataclasses, without jax.
 
 A field made by `parameter` carries its help, its bounds and the command line's default. From these come the options
 of the command line, the error messages and the stored spec.
