@@ -124,7 +124,7 @@ def _numbers_program(stream: Any, capacity: int) -> Any:
 
 
 def _sizes(stream: Any) -> Any:
-    """Return the numbers a step has of each kind, in the form of what `draw` promises; NumPy alone, nothing is drawn."""
+    """Return how many numbers a step has of each kind, in the form of what `draw` promises; nothing is drawn."""
     import jax
 
     nothing = np.zeros(1, np.uint32)

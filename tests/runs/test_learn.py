@@ -541,7 +541,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(dataset, tmp_path):
         "import os, signal, sys; from alberta_data.xla import pin; pin()\n"
         "from alberta_data.dataset import open_dataset; from alberta_data.learners import *\n"
         "from alberta_data.runs import learn, passing, request\n"
-        "passing.CHECKPOINT_STEPS, request.BLOCK_BYTES = 1, 16 * 2048\n"
+        "passing.SAVE_STEPS, request.BLOCK_BYTES = 1, 16 * 2048\n"
         "def killed(done, total):\n"
         "    if done > 15000: os.kill(os.getpid(), signal.SIGKILL)\n"
         "learn(open_dataset(sys.argv[1]), LinearLearner(IDBD(0.02, 0.01)), path=sys.argv[2], progress=killed)\n"
