@@ -2,11 +2,15 @@
 
 import os
 import re
+import signal
 from collections import Counter
 
 from alberta_data.xla import pin
 
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell that runs this in the background has it ignored, in every command that is started here too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 pin()
 
 
