@@ -2,6 +2,7 @@
 
 import ast
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import alberta_data
+from alberta_data.share import pack
 
 ROOT = Path(alberta_data.__file__).parent
 # From the ground up: a room may import from itself and from those before it.
@@ -85,11 +87,17 @@ def test_importing_the_package_imports_no_jax_and_changes_no_environment_variabl
 
 @pytest.mark.parametrize("arguments", [
     ["--help"], ["list"], ["streams"], ["streams", "abrupt"], ["generate", "abrupt", "--help"], ["verify", "--help"],
-])  # fmt: skip
+    ["show", "sample"], ["verify", "sample"], ["diff", "sample", "sample"], ["recipe", "sample"], ["env"],
+    ["pack", "sample", "-o", "{}/p.zarr.zip"], ["unpack", "{}/packed.zarr.zip", "-o", "{}/u.zarr"],
+    ["fetch", "{}/packed.zarr.zip", "-o", "{}/f.zarr"],
+], ids=lambda arguments: " ".join(arguments[:2]))  # fmt: skip
 def test_what_needs_no_numbers_runs_where_jax_cannot_be_imported(arguments, tmp_path):
+    shutil.copytree(ROOT.parent / "datasets" / "sample.zarr", tmp_path / "sample.zarr")
+    pack(tmp_path / "sample.zarr", tmp_path / "packed.zarr.zip")
+    words = [word.format(tmp_path) for word in arguments]
     code = (
         "import sys; sys.modules['jax'] = None; sys.modules['jaxlib'] = None\n"
-        f"from alberta_data.cli.main import main; sys.exit(main({arguments!r}))"
+        f"from alberta_data.cli.main import main; sys.exit(main({words!r}))"
     )
     said = run(code, ALBERTA_DATA_DIR=str(tmp_path))
     assert said.returncode == 0, said.stderr

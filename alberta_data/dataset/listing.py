@@ -35,7 +35,7 @@ class Entry:
         name: its file name.
         spec: all that determines its numbers; empty where it cannot be read.
         id: of a finished dataset, else None.
-        features: width of an observation, or None.
+        features: of a step, or None.
         size: bytes of a finished dataset's files, or None.
         done: share of the steps that are on disk for sure, 0 … 1; 1 for a finished one.
         resume: the command that goes on with an unfinished one, or None.
@@ -117,8 +117,11 @@ def _finished(path: Path) -> Entry:
 
 
 def _described(path: Path | str, name: str, root: Root, root_bytes: bytes) -> Entry:
-    shape = root.layouts["observations"].shape if "observations" in root.layouts else (0, 1)
-    return Entry(path, name, root.spec, root.id, math.prod(shape[1:]), root.size + len(root_bytes))
+    # Of an environment, as the name counts them: with the action where it is a feature by default.
+    with_action = bool(root.spec["parameters"].get("include_action_in_features"))
+    counted = ("observations", "actions") if with_action else ("observations",)
+    features = sum(math.prod(root.layouts[array].shape[1:]) for array in counted if array in root.layouts)
+    return Entry(path, name, root.spec, root.id, features, root.size + len(root_bytes))
 
 
 def _elsewhere(url: str) -> list[Entry]:

@@ -7,8 +7,9 @@ import pytest
 
 from alberta_data import generation
 from alberta_data.dataset import create_dataset, diff, list_datasets, open_dataset, reproduce
+from alberta_data.environments.parameters import EnvironmentStream
 from alberta_data.errors import ArgumentError, DamagedDatasetError, UnavailableError
-from alberta_data.store import Writer
+from alberta_data.store import ArrayDeclaration, Writer
 from alberta_data.streams.registry import STREAMS
 from alberta_data.streams.synthetic import AbruptChangeStream, RandomWalkStream
 from tests.streams.making import with_features
@@ -225,3 +226,31 @@ def test_the_datasets_of_a_folder_are_listed_with_the_command_that_goes_on(tmp_p
     assert open_dataset("abrupt-d3-500-s0", data_dir=tmp_path).id == made.id
     with pytest.raises(ArgumentError, match="no dataset in"):
         open_dataset("0" * 8, data_dir=tmp_path)
+
+
+def test_an_environment_is_listed_with_the_features_that_its_name_counts(tmp_path):
+    for include in (True, False):
+        stream = EnvironmentStream("CartPole-v1", include_action_in_features=include)
+        made = create_dataset(stream, steps=50, data_dir=tmp_path)
+        (entry,) = [entry for entry in list_datasets(tmp_path) if entry.id == made.id]
+        assert entry.features == 4 + include
+        assert f"-d{entry.features}-" in entry.name
+
+
+def test_episodes_that_only_the_stored_dataset_has_are_found(tmp_path):
+    made = create_dataset(EnvironmentStream("CartPole-v1"), steps=60, path=tmp_path / "a.zarr")
+    assert made.reproduce().identical
+    declarations = [
+        ArrayDeclaration(name, a.dtype.name, a.shape[1:], columns=a.columns, by_step=name != "final_observations")
+        for name, a in made.arrays.items()
+    ]
+    more = np.concatenate([made["final_observations"][:], made["final_observations"][:1]])
+    first = made.store.checkpoint(0)[1]
+    with Writer.begin(
+        tmp_path / "b.zarr", dict(made.spec), dict(made.made_with), declarations, checkpoint_state=first
+    ) as writer:
+        (block,) = made.blocks()
+        writer.append(block, first, {"final_observations": more})
+        writer.finish()
+    found = open_dataset(tmp_path / "b.zarr").reproduce()
+    assert (found.identical, found.array, found.differing) == (False, "final_observations", 1)
