@@ -5,6 +5,7 @@ A file is kept under a digest of what it is, so neither an address nor a secret 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import threading
@@ -36,6 +37,8 @@ class Cache:
         self.folder, self.most_bytes = Path(folder), most_bytes
         self._lock = threading.Lock()
         self._size: int | None = None
+        # Bytes of files on their way in, which a look at the folder can't see yet.
+        self._coming: dict[Path, int] = {}
 
     def get(self, dataset_id: str, part: Part) -> np.ndarray | None:
         """Return a file's bytes, or None where it is not kept or is not what it was."""
@@ -66,7 +69,7 @@ class Cache:
         writing = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}{_WRITING}")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._make_room(len(data))
+            self._make_room(writing, len(data))
             disk.unlink(writing)
             fd = disk.create(writing)
             try:
@@ -77,6 +80,9 @@ class Cache:
         except OSError:
             with suppress(OSError):
                 disk.unlink(writing)
+        finally:
+            with self._lock:
+                self._coming.pop(writing, None)
 
     def forget(self, dataset_id: str, part: Part) -> None:
         """Remove a file."""
@@ -87,17 +93,21 @@ class Cache:
         text = f"{dataset_id}\0{part.path}\0{part.record.size}\0{part.record.sha256 or ''}"
         return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()}{_SUFFIX}"
 
-    def _make_room(self, size: int) -> None:
+    def _make_room(self, writing: Path, size: int) -> None:
+        """Promise a file its place, first removing what was used longest ago where there is too little."""
         with self._lock:
             if self._size is None or self._size + size > self.most_bytes:
-                kept = self._kept()
-                self._size = sum(bytes_ for _, bytes_, _ in kept)
+                kept = [entry for entry in self._kept() if entry[2] not in self._coming]
+                self._size = sum(bytes_ for _, bytes_, _ in kept) + sum(self._coming.values())
                 for _, bytes_, path in sorted(kept, key=lambda entry: entry[0]):
                     if self._size + size <= self.most_bytes:
                         break
                     disk.unlink(path)
                     self._size -= bytes_
+            if self._size + size > self.most_bytes:
+                raise OSError(errno.ENOSPC, "all that is kept is still on its way in")
             self._size += size
+            self._coming[writing] = size
 
     def _kept(self) -> list[tuple[float, int, Path]]:
         """Return time of last use, size and path of every file; other files in the folder are not ours."""

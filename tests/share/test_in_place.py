@@ -1,14 +1,18 @@
 """A dataset at an address, read in place: the same rows as from a disk, each checked; and the cache."""
 
 import os
+import threading
 import time
 
 import numpy as np
 import pytest
 
 from alberta_data.errors import DamagedDatasetError, RefusedError, StorageError
-from alberta_data.store import addresses, open_store
+from alberta_data.store import addresses, disk, open_store
 from alberta_data.store.addresses import AddressSource
+from alberta_data.store.cache import Cache
+from alberta_data.store.metadata import FileRecord
+from alberta_data.store.parts import Part
 from tests.share.conftest import SHAPES, flip
 from tests.share.servers import serving
 
@@ -127,6 +131,36 @@ def test_the_cache_keeps_its_limit_and_the_oldest_goes_first(served, tmp_path):
     with open_store(AddressSource(f"{served[0]}/packed.zarr", cache_dir=cache, cache_bytes=limit)) as store:
         store.read("observations", 0, 10)
     assert not oldest.exists()
+
+
+def test_files_on_their_way_into_the_cache_count_for_its_limit(tmp_path, monkeypatch):
+    cache, most = Cache(tmp_path / "c", 1000), 0
+    arrived, go_on, create = threading.Barrier(3), threading.Event(), disk.create
+
+    def slow(path):
+        fd = create(path)
+        arrived.wait(10)
+        go_on.wait(10)
+        return fd
+
+    def part(n):
+        return Part(f"observations/c/{n}/0", FileRecord(300, None))
+
+    monkeypatch.setattr(disk, "create", slow)
+    threads = [threading.Thread(target=cache.put, args=("0" * 64, part(n), np.zeros(300, np.uint8))) for n in range(2)]
+    for thread in threads:
+        thread.start()
+    arrived.wait(10)
+    monkeypatch.setattr(disk, "create", create)
+    for n in range(2, 9):
+        cache.put("0" * 64, part(n), np.zeros(300, np.uint8))
+        most = max(most, sum(path.stat().st_size for path in (tmp_path / "c").iterdir()))
+    go_on.set()
+    for thread in threads:
+        thread.join()
+    kept = [path.stat().st_size for path in (tmp_path / "c").iterdir()]
+    assert kept == [300] * 3
+    assert most == 300
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(served, tmp_path):
