@@ -210,10 +210,8 @@ class _Run:
             crc, at = crc32c(piece, crc), at + len(piece)
             if at == (leaf_end - first) * layout.row_bytes:
                 leaves.extend(self._close_leaf(leaf_end))
-        tail = np.empty(layout.most_file_bytes - end, np.uint8)
-        read_exactly(self._source, layout.path, key, tail, end)
         # A chunk that is damaged by itself is told as that, not as the leaf that reaches into it.
-        check_tail(layout, index, tail, crc)
+        check_tail(self._source, layout, index, end, crc)
         yield from leaves
 
     def _packed(self, index: int, record: FileRecord) -> Iterator[_Found]:

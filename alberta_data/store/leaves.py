@@ -103,9 +103,7 @@ class LeafReader:
         end = row + len(into) // layout.row_bytes
         self._running = (index, end, crc) if whole_so_far else (-1, 0, 0)
         if whole_so_far and end == min(layout.chunk_rows, layout.rows - index * layout.chunk_rows):
-            tail = np.empty(layout.most_file_bytes - end * layout.row_bytes, np.uint8)
-            read_exactly(self._source, self._name, key, tail, end * layout.row_bytes)
-            check_tail(layout, index, tail, crc)
+            check_tail(self._source, layout, index, end * layout.row_bytes, crc)
 
 
 def leaf_damage(layout: ArrayLayout, first: int, expected: str, found: str) -> DamagedDatasetError:
@@ -116,17 +114,35 @@ def leaf_damage(layout: ArrayLayout, first: int, expected: str, found: str) -> D
     return damaged(layout.path, where, f"{rows}: expected SHA-256 {expected}, found {found}")
 
 
-def check_tail(layout: ArrayLayout, index: int, tail: np.ndarray, crc: int) -> None:
-    """Check what follows the rows of a bare chunk: padding and CRC-32C.
+def check_tail(source: Source, layout: ArrayLayout, index: int, end: int, crc: int) -> None:
+    """Read and check what follows the rows of a bare chunk: padding and CRC-32C.
+
+    Args:
+        source: where the files are.
+        layout: of the array.
+        index: which chunk.
+        end: bytes of its rows.
+        crc: CRC-32C of its rows.
 
     Raises:
         DamagedDatasetError: it is other than was written.
     """
-    key, padding = layout.chunk_key(index), tail[:-CRC_BYTES]
-    expected, found = crc_bytes(crc32c(padding, crc)), tail[-CRC_BYTES:].tobytes()
-    if expected != found:
+    key, as_written = layout.chunk_key(index), True
+    padding_end = layout.most_file_bytes - CRC_BYTES
+    if end < padding_end:
+        most = padding_end - end if not source.local else min(_PIECE, padding_end - end)
+        fill = layout.padding(max(1, most // layout.row_bytes))
+        piece = np.empty_like(fill)
+        for at in range(end, padding_end, len(fill)):
+            now = piece[: padding_end - at]
+            read_exactly(source, layout.path, key, now, at)
+            crc = crc32c(now, crc)
+            as_written = as_written and np.array_equal(now, fill[: len(now)])
+    tail = np.empty(CRC_BYTES, np.uint8)
+    read_exactly(source, layout.path, key, tail, padding_end)
+    if (expected := crc_bytes(crc)) != (found := tail.tobytes()):
         raise damaged(layout.path, key, f"expected CRC-32C {expected.hex()}, found {found.hex()}")
-    if len(padding) and not np.array_equal(padding, layout.padding(len(padding) // layout.row_bytes)):
+    if not as_written:
         raise damaged(layout.path, key, "expected the fill value after the last row, found other bytes")
 
 

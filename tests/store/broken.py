@@ -95,35 +95,14 @@ def unchecked_entry(name):
     metadata.canonical = With(canonical, loads=loads)
 
 
-def tail_checked_for(what):
-    """Check of a bare chunk's end its CRC alone, or its padding alone."""
-    check = leaves.check_tail
-
-    def checked(found, index, tail, crc):
-        if what == "crc":
-            length = layout.CRC_BYTES
-            padding = found.padding((len(tail) - length) // found.row_bytes)
-            end = tail.copy()
-            end[:-length] = padding
-            if tail[-length:].tobytes() == codecs.crc_bytes(codecs.crc32c(tail[:-length], crc)):
-                return
-            check(found, index, end, crc)
-        else:
-            end = tail.copy()
-            end[-layout.CRC_BYTES :] = list(codecs.crc_bytes(codecs.crc32c(tail[: -layout.CRC_BYTES], crc)))
-            check(found, index, end, crc)
-
-    leaves.check_tail = checking.check_tail = checked
-
-
 def without_padding():
     chunks.check_padding = nothing
-    tail_checked_for("crc")
+    leaves.np = With(leaves.np, array_equal=lambda *arrays: True)
 
 
 def without_crc():
     codecs.check_crc = nothing
-    tail_checked_for("padding")
+    leaves.crc_bytes = lambda crc: AnyBytes(codecs.crc_bytes(crc))
 
 
 def without_sizes():
