@@ -11,8 +11,9 @@ this package imports neither jax nor gymnasium, and changes no environment varia
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
+
+from alberta_data.lazy import exports, homes_of
 
 _NAMES = {
     "alberta_data.blocks": ("Block", "TimeStep"),
@@ -130,9 +131,9 @@ _NAMES = {
         "run_normalized_learning_loop_batched",
     ),
 }
-HOMES = {name: home for home, names in _NAMES.items() for name in names}
-
+HOMES = homes_of(_NAMES)
 __all__ = sorted([*HOMES, "__version__"])
+_find, _names = exports(globals(), HOMES)
 
 
 def __getattr__(name: str) -> Any:
@@ -140,14 +141,9 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         from importlib.metadata import version
 
-        found: Any = version("alberta-data")
-    elif name in HOMES:
-        found = getattr(import_module(HOMES[name]), name)
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = found
-    return found
+        return version("alberta-data")
+    return _find(name)
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+    return [*_names(), "__version__"]

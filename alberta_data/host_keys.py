@@ -37,7 +37,8 @@ def threefry2x32(keys: np.ndarray, high: np.ndarray | int, low: np.ndarray | int
     """
     # Arrays, not scalars: only arrays wrap without a warning.
     words = keys_of_jax.Words(np.atleast_1d(keys[..., 0]), np.atleast_1d(keys[..., 1]))
-    return keys_of_jax.threefry2x32(words, np.asarray(high, np.uint32), np.asarray(low, np.uint32))
+    counter = np.asarray(high, np.uint32), np.asarray(low, np.uint32)
+    return keys_of_jax.cipher(words, *counter, keys_of_jax.IN_NUMPY)
 
 
 def _counted(keys: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -51,18 +51,52 @@ def check_seed(seed: int) -> int:
     return int(seed)
 
 
-def threefry2x32(key: Words, x0: Any, x1: Any) -> tuple[Any, Any]:
-    """Return the two output words of the block cipher for the counter `(x0, x1)`; all uint32, broadcast together."""
-    schedule = (key.high, key.low, key.high ^ key.low ^ _PARITY)
-    x0 = x0 + schedule[0]
-    x1 = x1 + schedule[1]
+class Arithmetic(NamedTuple):
+    """The operations of the cipher: NumPy's, or jax's own, which are traced several times faster than operators."""
+
+    add: Any
+    xor: Any
+    either: Any
+    left: Any
+    right: Any
+
+
+IN_NUMPY = Arithmetic(np.add, np.bitwise_xor, np.bitwise_or, np.left_shift, np.right_shift)
+
+
+def cipher(key: Words, x0: Any, x1: Any, by: Arithmetic) -> tuple[Any, Any]:
+    """Return the two output words of the block cipher for the counter `(x0, x1)`; uint32, for jax of one shape."""
+    schedule = (key.high, key.low, by.xor(by.xor(key.high, key.low), _PARITY))
+    x0 = by.add(x0, schedule[0])
+    x1 = by.add(x1, schedule[1])
     for group in range(5):
         for distance in _ROTATIONS[group % 2]:
-            x0 = x0 + x1
-            x1 = x0 ^ ((x1 << np.uint32(distance)) | (x1 >> np.uint32(32 - distance)))
-        x0 = x0 + schedule[(group + 1) % 3]
-        x1 = x1 + schedule[(group + 2) % 3] + np.uint32(group + 1)
+            x0 = by.add(x0, x1)
+            x1 = by.either(by.left(x1, np.uint32(distance)), by.right(x1, np.uint32(32 - distance)))
+            x1 = by.xor(x0, x1)
+        x0 = by.add(x0, schedule[(group + 1) % 3])
+        x1 = by.add(by.add(x1, schedule[(group + 2) % 3]), np.uint32(group + 1))
     return x0, x1
+
+
+@lru_cache(maxsize=1)
+def _cipher_of_jax() -> Any:
+    import jax
+    from jax import lax
+
+    by = Arithmetic(lax.add, lax.bitwise_xor, lax.bitwise_or, lax.shift_left, lax.shift_right_logical)
+
+    def program(key: Words, x0: Any, x1: Any) -> tuple[Any, Any]:
+        high, low, x0, x1 = jax.numpy.broadcast_arrays(*key, x0, x1)
+        return cipher(Words(high, low), x0, x1, by)
+
+    return jax.jit(program)
+
+
+def threefry2x32(key: Words, x0: Any, x1: Any) -> tuple[Any, Any]:
+    """Return what `cipher` does, in jax and broadcast together; traced once for each shape, not at each call."""
+    words: tuple[Any, Any] = _cipher_of_jax()(key, x0, x1)
+    return words
 
 
 def split(key: Words, index: int) -> Words:

@@ -89,7 +89,7 @@ def test_a_process_forked_before_this_package_was_imported_is_known_by_its_threa
         "import os, jax; jax.numpy.zeros(1).block_until_ready()\n"
         "child = os.fork()\n"
         "from alberta_data import xla\n"
-        "print(child == 0, xla.forked(), flush=True)\n"
+        "os.write(1, f'{child == 0} {xla.forked()}\\n'.encode())\n"
         "os._exit(0) if child == 0 else os.waitpid(child, 0)"
     )
     said = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=60)

@@ -24,7 +24,8 @@ def delete(
 
     Asks first, unless --yes says not to.
     """
-    from alberta_data.dataset import delete_dataset, find
+    from alberta_data.dataset.naming import find
+    from alberta_data.store.destination import delete_dataset
 
     path = find(dataset, data_dir)
     if not os.path.lexists(path):

@@ -31,7 +31,7 @@ def annotate(
     An entry that is not given stays as it is; an empty text takes it away.
     """
     from alberta_data import share
-    from alberta_data.dataset import find
+    from alberta_data.dataset.naming import find
 
     path = find(dataset, data_dir)
     root = share.annotate(

@@ -114,7 +114,7 @@ def freeze(
     Columns of one array share one dtype, the file's own. Prints the path of the dataset to stdout.
     """
     from alberta_data import share
-    from alberta_data.dataset import open_dataset
+    from alberta_data.dataset.opened import open_dataset
 
     further: dict[str, Any] = dict(others or [])  # type: ignore[arg-type]  # `read_array` made pairs of the texts
     if len(further) != len(others or []):

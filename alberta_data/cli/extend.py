@@ -30,7 +30,7 @@ def extend(
     steps. Prints its path to stdout.
     """
     prepare()
-    from alberta_data.dataset import open_dataset
+    from alberta_data.dataset.opened import open_dataset
 
     with (
         open_dataset(dataset, data_dir=data_dir) as old,

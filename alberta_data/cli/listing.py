@@ -33,7 +33,8 @@ def list_(
     as_json: options.Json = False,
 ) -> None:
     """The datasets of a folder, the unfinished ones with the command that goes on."""
-    from alberta_data.dataset import data_folder, list_datasets
+    from alberta_data.dataset.listing import list_datasets
+    from alberta_data.dataset.naming import data_folder
     from alberta_data.errors import ArgumentError
     from alberta_data.store.addresses import shown
 
@@ -64,7 +65,8 @@ def list_(
 
 def _place(folder: str) -> Path | str:
     """Return the folder, or the address of one elsewhere."""
-    from alberta_data.store.addresses import is_address, local_path
+    from alberta_data.store.addresses import local_path
+    from alberta_data.store.sources import is_address
 
     return (local_path(folder) or folder) if is_address(folder) else options.read_path("FOLDER", folder)
 

@@ -35,7 +35,7 @@ class Destination:
 def make(stream: Any, to: Destination, allow_import: tuple[str, ...] = ()) -> int:
     """Create the dataset and print its path to stdout, or print the plan where that was asked for."""
     prepare()
-    from alberta_data.dataset import create_dataset, plan_dataset
+    from alberta_data.dataset.creating import create_dataset, plan_dataset
 
     plan = plan_dataset(
         stream, steps=to.steps, seed=to.seed, path=to.output, data_dir=to.data_dir, chunk_steps=to.chunk_steps,
@@ -81,7 +81,7 @@ def _same(plan: Any) -> Any:
     Raises:
         DestinationError: it is another one, or something else.
     """
-    from alberta_data.dataset import open_dataset
+    from alberta_data.dataset.opened import open_dataset
     from alberta_data.errors import AlbertaDataError, DestinationError
 
     taken = f"destination must be free or this dataset, got something else at {plan.path}: take another name"
@@ -102,8 +102,9 @@ def _unpacked(path: Path) -> Path:
 
 def _packed(dataset: Any, path: Path, *, overwrite: bool) -> Any:
     """Pack a dataset that was made to be packed, remove its folder, and return it opened where it is now."""
-    from alberta_data.dataset import delete_dataset, open_dataset
+    from alberta_data.dataset.opened import open_dataset
     from alberta_data.share import pack
+    from alberta_data.store.destination import delete_dataset
 
     with dataset:
         pack(dataset, path, overwrite=overwrite)

@@ -32,12 +32,14 @@ def opened(
         ArgumentError: nothing is named so, or an id of other than 64 digits.
         RefusedError: another id.
     """
-    from alberta_data.dataset import open_dataset
-    from alberta_data.store.addresses import check_id, is_address, local_path, open_address
+    from alberta_data.dataset.opened import open_dataset
+    from alberta_data.store.sources import check_id, is_address
 
     wanted = check_id(id)
     source: Any = place
     if is_address(place):
+        from alberta_data.store.addresses import local_path, open_address
+
         settings = {} if cache_dir is None else {"cache_dir": cache_dir}
         source = local_path(place) or open_address(place, id=wanted, **settings)
     with open_dataset(source, data_dir=data_dir) as dataset:

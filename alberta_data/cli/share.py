@@ -61,7 +61,7 @@ def unpack(
     Prints its path to stdout.
     """
     from alberta_data import share
-    from alberta_data.dataset import data_folder
+    from alberta_data.dataset.naming import data_folder
 
     there = data_folder(data_dir) / path
     with Progress("unpack", unit="bytes", quiet=quiet) as progress:

@@ -12,32 +12,19 @@ recipes       what a recipe says
 child         a process of its own, where jax runs otherwise than pinned
 """
 
-from alberta_data.dataset.comparing import Difference, diff
-from alberta_data.dataset.creating import DatasetPlan, create_dataset, plan_dataset
-from alberta_data.dataset.extending import extend
-from alberta_data.dataset.listing import Entry, list_datasets
-from alberta_data.dataset.naming import data_folder, dataset_name, find, spec_digest
-from alberta_data.dataset.opened import Dataset, StoredArray, open_dataset
-from alberta_data.dataset.reproducing import Reproduction, reproduce
-from alberta_data.store import delete_dataset
+from alberta_data.lazy import exports, homes_of
 
-__all__ = [
-    "Dataset",
-    "DatasetPlan",
-    "Difference",
-    "Entry",
-    "Reproduction",
-    "StoredArray",
-    "create_dataset",
-    "data_folder",
-    "dataset_name",
-    "delete_dataset",
-    "diff",
-    "extend",
-    "find",
-    "list_datasets",
-    "open_dataset",
-    "plan_dataset",
-    "reproduce",
-    "spec_digest",
-]
+_HOMES = homes_of(
+    {
+        "alberta_data.dataset.comparing": ("Difference", "diff"),
+        "alberta_data.dataset.creating": ("DatasetPlan", "create_dataset", "plan_dataset"),
+        "alberta_data.dataset.extending": ("extend",),
+        "alberta_data.dataset.listing": ("Entry", "list_datasets"),
+        "alberta_data.dataset.naming": ("data_folder", "dataset_name", "find", "spec_digest"),
+        "alberta_data.dataset.opened": ("Dataset", "StoredArray", "open_dataset"),
+        "alberta_data.dataset.reproducing": ("Reproduction", "reproduce"),
+        "alberta_data.store.destination": ("delete_dataset",),
+    }
+)
+__all__ = sorted(_HOMES)
+__getattr__, __dir__ = exports(globals(), _HOMES)

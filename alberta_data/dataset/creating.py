@@ -13,7 +13,9 @@ from alberta_data.dataset.naming import data_folder, dataset_name, spec_digest
 from alberta_data.dataset.opened import Dataset, open_dataset
 from alberta_data.dataset.recording import Recording, recording
 from alberta_data.errors import UnavailableError
-from alberta_data.store import Writer, disk, plan
+from alberta_data.store import disk
+from alberta_data.store.planning import plan
+from alberta_data.store.writer import Writer
 from alberta_data.streams.base import Stream
 from alberta_data.xla import pin
 

@@ -15,7 +15,9 @@ from alberta_data.dataset.opened import Dataset, open_dataset
 from alberta_data.dataset.recording import Part, State, Stored, StreamRecording, made_from_spec
 from alberta_data.dataset.reproducing import changed_settings
 from alberta_data.errors import ArgumentError, DamagedDatasetError, UnavailableError
-from alberta_data.store import Store, Writer, kept_blocks, open_store
+from alberta_data.store.copying import kept_blocks
+from alberta_data.store.reader import Store, open_store
+from alberta_data.store.writer import Writer
 
 Progress = Callable[[int, int], None]
 

@@ -16,10 +16,11 @@ from urllib.parse import quote
 
 from alberta_data.dataset.naming import PACKED_SUFFIX, SUFFIX, data_folder
 from alberta_data.errors import AlbertaDataError, ArgumentError
-from alberta_data.store import open_store
-from alberta_data.store.addresses import AddressSource, is_address, local_path, retrying, shown, transport
+from alberta_data.store.addresses import AddressSource, local_path, retrying, shown, transport
 from alberta_data.store.buckets import Bucket
 from alberta_data.store.metadata import Root
+from alberta_data.store.reader import open_store
+from alberta_data.store.sources import is_address
 from alberta_data.streams.registry import STREAMS
 
 PARTIAL = ".partial"

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from alberta_data.errors import ArgumentError
-from alberta_data.store import open_store
 from alberta_data.store.canonical import dumps
+from alberta_data.store.reader import open_store
 from alberta_data.streams.scaled import ScaledStreamWrapper
 
 MAX_NAME = 120

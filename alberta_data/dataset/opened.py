@@ -13,8 +13,9 @@ import numpy as np
 from alberta_data.blocks import Block
 from alberta_data.dataset.naming import find
 from alberta_data.errors import ArgumentError, UnavailableError
-from alberta_data.store import Report, Source, Store, open_store
-from alberta_data.store.addresses import is_address
+from alberta_data.store.checking import Report
+from alberta_data.store.reader import Store, open_store
+from alberta_data.store.sources import Source, is_address
 
 if TYPE_CHECKING:
     from alberta_data.dataset.replaying import Replay

@@ -14,7 +14,7 @@ from alberta_data.blocks import Block
 from alberta_data.environments.parameters import EnvironmentStream
 from alberta_data.errors import ArgumentError
 from alberta_data.keys import PRNG, check_seed
-from alberta_data.store import ArrayDeclaration
+from alberta_data.store.layout import ArrayDeclaration
 from alberta_data.streams.base import Stream, check_steps
 from alberta_data.xla import CAN_CHANGE_A_BIT, made_with
 

@@ -14,7 +14,7 @@ from alberta_data.blocks import CHECKPOINT_STEPS, Block
 from alberta_data.dataset.child import pinned
 from alberta_data.dataset.recording import State, made_from_spec, recording
 from alberta_data.errors import ArgumentError, UnavailableError
-from alberta_data.store import open_store
+from alberta_data.store.reader import open_store
 
 Progress = Callable[[int, int], None]
 _WORKERS = 2

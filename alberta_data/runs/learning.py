@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from alberta_data import xla
-from alberta_data.dataset import open_dataset
 from alberta_data.dataset.child import pinned
+from alberta_data.dataset.opened import open_dataset
 from alberta_data.errors import ArgumentError, DestinationError, DifferenceFound, NonFiniteError
 from alberta_data.learners import LinearLearner
 from alberta_data.learners.linear import COLUMNS

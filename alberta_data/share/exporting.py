@@ -19,7 +19,8 @@ from alberta_data.share.minari_form import write_minari
 from alberta_data.share.opening import opened
 from alberta_data.share.packing import locked
 from alberta_data.share.tables import Sink, columns_of, write_arff, write_csv, write_parquet
-from alberta_data.store import Store, disk
+from alberta_data.store import disk
+from alberta_data.store.reader import Store
 
 FORMATS = ("parquet", "npz", "csv", "arff", "minari")
 _PARTIAL = ".partial"

@@ -18,18 +18,12 @@ from alberta_data.share.landing import Landing, settle
 from alberta_data.share.mending import mend
 from alberta_data.share.transfer import transfer
 from alberta_data.share.whole_file import download
-from alberta_data.store import destination, disk, open_store
-from alberta_data.store.addresses import (
-    AddressSource,
-    check_address,
-    check_id,
-    is_address,
-    local_path,
-    transport,
-)
+from alberta_data.store import destination, disk
+from alberta_data.store.addresses import AddressSource, check_address, local_path, transport
 from alberta_data.store.layout import is_name
 from alberta_data.store.metadata import Root
-from alberta_data.store.sources import Source
+from alberta_data.store.reader import open_store
+from alberta_data.store.sources import Source, check_id, is_address
 from alberta_data.store.zipped import ArchiveSource
 
 Progress = Callable[[int, int], None]

@@ -13,7 +13,8 @@ import numpy as np
 from alberta_data.blocks import Block
 from alberta_data.errors import ArgumentError
 from alberta_data.share.recorded import KINDS, Recorded
-from alberta_data.store import ArrayDeclaration, Writer
+from alberta_data.store.layout import ArrayDeclaration
+from alberta_data.store.writer import Writer
 from alberta_data.xla import made_with
 
 Progress = Callable[[int, int], None]

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from alberta_data.errors import ArgumentError, DestinationError, UnavailableError
-from alberta_data.store import Store, disk
+from alberta_data.store import disk
 from alberta_data.store.destination import remove_tree
+from alberta_data.store.reader import Store
 
 _NEEDED = ("observations", "actions", "rewards", "terminated", "truncated", "episode_start", "final_observations")
 _AT_ONCE = 64

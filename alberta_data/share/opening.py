@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from alberta_data.store import Store, open_store
+from alberta_data.store.reader import Store, open_store
 
 
 @contextmanager

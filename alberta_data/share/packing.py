@@ -18,12 +18,13 @@ import numpy as np
 from alberta_data.errors import AlbertaDataError, ArgumentError, DestinationError
 from alberta_data.share.archives import ArchiveWriter
 from alberta_data.share.opening import opened
-from alberta_data.store import Store, canonical, disk, open_store
+from alberta_data.store import canonical, disk
 from alberta_data.store.chunks import read_file
 from alberta_data.store.codecs import compress, crc32c, crc_bytes
 from alberta_data.store.layout import CODECS, ArrayLayout
 from alberta_data.store.metadata import ROOT, FileRecord, Root, sha256_of
 from alberta_data.store.parts import Part, check_part, check_spanning, parts
+from alberta_data.store.reader import Store, open_store
 
 SUFFIX = ".zip"
 _WRITING = ".partial"

@@ -19,11 +19,13 @@ from alberta_data.errors import AlbertaDataError, ArgumentError, DestinationErro
 from alberta_data.share.fetching import bring
 from alberta_data.share.opening import opened
 from alberta_data.share.transfer import fill_from, reader_of
-from alberta_data.store import Store, canonical, disk
-from alberta_data.store.addresses import is_address, local_path, retrying
+from alberta_data.store import canonical, disk
+from alberta_data.store.addresses import local_path, retrying
 from alberta_data.store.buckets import NEEDS, Bucket
 from alberta_data.store.metadata import ROOT, Root
 from alberta_data.store.parts import Part, check_part, check_spanning, parts
+from alberta_data.store.reader import Store
+from alberta_data.store.sources import is_address
 
 MARK = ".alberta-data-push"
 _WORKERS = 8

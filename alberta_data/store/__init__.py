@@ -12,30 +12,20 @@
 Nothing here imports jax or zarr.
 """
 
-from alberta_data.store.checking import Report
-from alberta_data.store.copying import annotate, copy_rows, kept_blocks
-from alberta_data.store.destination import delete_dataset
-from alberta_data.store.layout import ArrayDeclaration
-from alberta_data.store.metadata import Root, dataset_id
-from alberta_data.store.planning import Plan, plan
-from alberta_data.store.reader import Store, open_store
-from alberta_data.store.sources import Source
-from alberta_data.store.writer import Position, Writer
+from alberta_data.lazy import exports, homes_of
 
-__all__ = [
-    "ArrayDeclaration",
-    "Plan",
-    "Position",
-    "Report",
-    "Root",
-    "Source",
-    "Store",
-    "Writer",
-    "annotate",
-    "copy_rows",
-    "dataset_id",
-    "delete_dataset",
-    "kept_blocks",
-    "open_store",
-    "plan",
-]
+_HOMES = homes_of(
+    {
+        "alberta_data.store.checking": ("Report",),
+        "alberta_data.store.copying": ("annotate", "copy_rows", "kept_blocks"),
+        "alberta_data.store.destination": ("delete_dataset",),
+        "alberta_data.store.layout": ("ArrayDeclaration",),
+        "alberta_data.store.metadata": ("Root", "dataset_id"),
+        "alberta_data.store.planning": ("Plan", "plan"),
+        "alberta_data.store.reader": ("Store", "open_store"),
+        "alberta_data.store.sources": ("Source",),
+        "alberta_data.store.writer": ("Position", "Writer"),
+    }
+)
+__all__ = sorted(_HOMES)
+__getattr__, __dir__ = exports(globals(), _HOMES)

@@ -26,7 +26,7 @@ from alberta_data.store.buckets import NEEDS, Bucket
 from alberta_data.store.cache import MOST_BYTES, Cache
 from alberta_data.store.metadata import ROOT, Root
 from alberta_data.store.parts import Part, check_part, part_of
-from alberta_data.store.sources import FolderSource, MissingFileError, Source
+from alberta_data.store.sources import FolderSource, MissingFileError, Source, check_id
 from alberta_data.store.web import AddressError, Web, shown
 from alberta_data.xla import cache_folder
 
@@ -38,7 +38,6 @@ WAITS = (0.2, 0.5, 1.0, 2.0)
 DENIED_WAITS = (0.1, 0.3)
 _AHEAD, _MOST_AHEAD_BYTES, _MOST_HELD_BYTES = 2, 64 * 2**20, 256 * 2**20
 _WORKERS = 4
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(:/|::)")
 
 
 class Transport(Protocol):
@@ -53,11 +52,6 @@ class Transport(Protocol):
     def close(self) -> None:
         """Close the connections."""
         ...
-
-
-def is_address(text: Any) -> bool:
-    """Say whether a text is an address and not a path: `scheme:/…`, or a chain of such."""
-    return isinstance(text, str) and _ADDRESS.match(text) is not None
 
 
 def check_address(url: str) -> str:
@@ -123,19 +117,6 @@ def retrying(work: Callable[[], T]) -> T:
                 raise
             time.sleep(max(waits[tries], min(asked, 10.0)))
             tries += 1
-
-
-def check_id(text: str | None) -> str | None:
-    """Return an id given by a person, or None.
-
-    Raises:
-        ArgumentError: not all 64 digits.
-    """
-    if text is None:
-        return None
-    if not re.fullmatch(r"[0-9a-f]{64}", text.lower()):
-        raise ArgumentError(f"id must be 64 hex digits, got {len(text)} characters: across a network only all 64 count")
-    return text.lower()
 
 
 class AddressSource:
@@ -362,8 +343,6 @@ __all__ = [
     "AddressError",
     "AddressSource",
     "check_address",
-    "check_id",
-    "is_address",
     "local_path",
     "open_address",
     "retrying",

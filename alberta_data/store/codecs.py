@@ -12,11 +12,11 @@ from typing import Any
 
 import google_crc32c
 import numpy as np
-from numcodecs import blosc
 
 from alberta_data.store.layout import CODECS, CRC_BYTES, ArrayLayout
 
-_SHUFFLES = {"shuffle": blosc.SHUFFLE, "bitshuffle": blosc.BITSHUFFLE}
+# As Blosc counts them. numcodecs is imported where it packs or unpacks: it costs more than all else that reading needs.
+_SHUFFLES = {"shuffle": 1, "bitshuffle": 2}
 # Byte 2 of a Blosc header: which shuffle was used, whether the bytes are merely copied, and the compressor.
 _SHUFFLE_FLAGS = {"shuffle": 0x1, "bitshuffle": 0x4}
 _COPIED = 0x2
@@ -41,6 +41,8 @@ def crc_bytes(crc: int) -> bytes:
 
 def compress(layout: ArrayLayout, rows: np.ndarray) -> bytes:
     """Return the Blosc form of a whole chunk (uint8, padding included), the same bytes at every call."""
+    from numcodecs import blosc
+
     config: dict[str, Any] = CODECS[layout.codec] or {}
     # More than one Blosc thread gives other bytes at each call; the switch is the library's, for the whole process.
     with _one_at_a_time:
@@ -84,6 +86,8 @@ def decode(layout: ArrayLayout, data: np.ndarray) -> np.ndarray:
         if len(body) != layout.chunk_bytes:
             raise ChunkError(f"expected {layout.chunk_bytes} bytes of rows, found {len(body)}")
         return body
+    from numcodecs import blosc
+
     _check_header(layout, body)
     rows = np.empty(layout.chunk_bytes, np.uint8)
     try:

@@ -34,7 +34,7 @@ from alberta_data.store.journal import JOURNAL
 from alberta_data.store.leaves import LeafReader, check_document
 from alberta_data.store.metadata import CHECKPOINTS, ROOT, Root
 from alberta_data.store.replaying import BlockReader
-from alberta_data.store.sources import FolderSource, MissingFileError, Source, read
+from alberta_data.store.sources import FolderSource, MissingFileError, Source, is_address, read
 from alberta_data.store.zipped import ZipSource
 
 _V2_NAMES = (".zarray", ".zgroup", ".zattrs")
@@ -199,11 +199,10 @@ def open_store(place: Path | str | Source) -> Store:
         StorageError: the path cannot be read.
         DamagedDatasetError: the root is not what was written.
     """
-    if isinstance(place, str) and ":" in place:
-        from alberta_data.store.addresses import is_address, local_path, open_address
+    if is_address(place):
+        from alberta_data.store.addresses import local_path, open_address
 
-        if is_address(place):
-            place = local_path(place) or open_address(place)
+        place = local_path(str(place)) or open_address(str(place))
     try:
         source = _source(Path(place)) if isinstance(place, str | os.PathLike) else place
     except OSError as err:

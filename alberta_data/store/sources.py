@@ -7,19 +7,40 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from alberta_data.errors import StorageError
+from alberta_data.errors import ArgumentError, StorageError
+
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(:/|::)")
 
 # What the system says when something else lies in a file's place, or nothing; anything else is a failing disk.
 _NOT_A_FILE = {
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENXIO),
     *(errno.ENAMETOOLONG, errno.ENODEV),
 }
+
+
+def is_address(text: Any) -> bool:
+    """Say whether a text is an address and not a path: `scheme:/…`, or a chain of such."""
+    return isinstance(text, str) and _ADDRESS.match(text) is not None
+
+
+def check_id(text: str | None) -> str | None:
+    """Return an id given by a person, or None.
+
+    Raises:
+        ArgumentError: not all 64 digits.
+    """
+    if text is None:
+        return None
+    if not re.fullmatch(r"[0-9a-f]{64}", text.lower()):
+        raise ArgumentError(f"id must be 64 hex digits, got {len(text)} characters: across a network only all 64 count")
+    return text.lower()
 
 
 class MissingFileError(Exception):

@@ -123,12 +123,11 @@ def _numbers_program(stream: Any, capacity: int) -> Any:
     return jax.jit(program)
 
 
-def _sizes(stream: Any) -> Any:
+def _sizes(stream: Any, step_keys: Words) -> Any:
     """Return how many numbers a step has of each kind, in the form of what `draw` promises; nothing is drawn."""
     import jax
 
-    nothing = np.zeros(1, np.uint32)
-    return jax.tree.map(lambda normal: normal.size, stream.draw(Words(nothing, nothing)))
+    return jax.tree.map(lambda normal: normal.size, stream.draw(step_keys))
 
 
 @lru_cache(maxsize=64)
@@ -141,7 +140,7 @@ def _finish_program(stream: Any, capacity: int, hidden: bool) -> Any:
         given = stream.unwrap(state).key
         state = _open(stream, state)
         zero = zero_of(state.step_count)
-        drawn = jax.tree.map(lambda size, numbers: numbers[..., :size], _sizes(stream), filled)
+        drawn = jax.tree.map(lambda size, numbers: numbers[..., :size], _sizes(stream, step_keys), filled)
         if stream.recursive:
             after, seen = _drift(stream, state, drawn, step_keys, steps, capacity, zero)
         else:
