@@ -23,19 +23,28 @@ _ROWS_A_TURN = 16
 _NEVER = 0x7FABCDEF
 
 
-def zero_of(value: Any) -> Any:
-    """Return an int32 zero that the compiler can't know to be zero.
+def zero_of(*values: Any) -> Any:
+    """Return an int32 zero that the compiler can't know to be zero, as long as it doesn't know every value.
 
     Args:
-        value: a scalar known only at run time: a step count (any integer ≥ 0), or a float32 of the data.
+        *values: of which some may be constants of a program, not all: step counts (any integer ≥ 0) or float32 data.
+            Of arrays the first element counts.
     """
     import jax.numpy as jnp
     from jax import lax
 
-    value = jnp.asarray(value)
-    if jnp.issubdtype(value.dtype, jnp.integer):
-        return jnp.minimum(value, 0).astype(jnp.int32)
-    return (lax.bitcast_convert_type(value, jnp.int32) == _NEVER).astype(jnp.int32)
+    found = []
+    for value in values:
+        value = jnp.asarray(value)
+        first = value if value.ndim == 0 else value.reshape(-1)[0]
+        if jnp.issubdtype(first.dtype, jnp.integer):
+            found.append(jnp.minimum(first, 0).astype(jnp.int32))
+        else:
+            found.append((lax.bitcast_convert_type(first, jnp.int32) == _NEVER).astype(jnp.int32))
+    zero = found[0]
+    for other in found[1:]:
+        zero = zero | other
+    return zero
 
 
 def seal(product: Any, zero: Any) -> Any:

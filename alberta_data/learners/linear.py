@@ -225,13 +225,13 @@ def _program(parts: tuple[Any, Any], what: str) -> Any:
     import jax.numpy as jnp
 
     def update(packed: core.PackedLearner, x: Any, y: Any) -> UpdateResult:
-        taken = core.step(*parts, packed, x, y, zero_of(y[0]))
+        taken = core.step(*parts, packed, x, y, zero_of(y, x, packed.weights))
         return UpdateResult(
             _unpack(parts, taken.state), taken.prediction, taken.error, jnp.concatenate(core.metrics(taken))
         )
 
     def predict(packed: core.PackedLearner, x: Any) -> Any:
-        return core.predict(packed, x, zero_of(x[0]))
+        return core.predict(packed, x, zero_of(x, packed.weights))
 
     program: Any = jax.jit(update if what == "update" else predict)
 
@@ -254,7 +254,9 @@ def optimizer_program(optimizer: type[Optimizer]) -> Any:
     def update(state: Any, error: Any, observation: Any) -> OptimizerUpdate:
         x = with_bias(observation, 1.0)
         error = number(error)
-        change, packed, step_sizes = optimizer.rule(optimizer.pack(state), error, x, zero_of(error[0]))
+        packed = optimizer.pack(state)
+        zero = zero_of(error, observation, *jax.tree.leaves(packed))
+        change, packed, step_sizes = optimizer.rule(packed, error, x, zero)
         over_weights = step_sizes if step_sizes.shape[0] == 1 else step_sizes[:-1]
         figures = {
             "mean_step_size": core.mean_step_size(step_sizes)[0],
@@ -275,7 +277,7 @@ def normalizer_program(normalizer: type[Normalizer], what: str) -> Any:
     @jax.jit
     def run(packed: Any, x: Any) -> Any:
         if what != "scale":
-            packed = normalizer.rule(packed, x, zero_of(x[0]))
+            packed = normalizer.rule(packed, x, zero_of(x, *jax.tree.leaves(packed)))
         scaled = None if what == "rule" else normalizer.scale(packed, x)
         state = None if what == "scale" else normalizer.unpack(packed)
         return scaled if what == "scale" else state if what == "rule" else (scaled, state)

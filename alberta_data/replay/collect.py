@@ -13,7 +13,7 @@ from alberta_data.learners import LinearLearner, NormalizedLinearLearner
 from alberta_data.replay.fold import Fold, check_can_compute, check_gamma, lost_message
 from alberta_data.replay.groups import NOT_TRACKED, Tracking
 from alberta_data.replay.plain import PlainLearner
-from alberta_data.replay.rows import rows_of
+from alberta_data.replay.rows import check_column, rows_of
 from alberta_data.replay.windows import WindowFold, edges_every
 
 
@@ -151,9 +151,7 @@ class Learned:
     def _begin(self, block: Block) -> None:
         rows = rows_of(block, td=self._gamma is not None)
         width = rows.targets.shape[1]
-        if self._column is not None and not 0 <= self._column < width:
-            raise ArgumentError(f"target must be a column from 0 to {width - 1}, got {self._column}")
-        self._columns = list(range(width)) if self._column is None else [self._column]
+        self._columns = list(range(width)) if self._column is None else [check_column(self._column, width)]
         size = rows.observations.shape[1]
         if is_own(self.learner):
             states = None if self._given is None else self._given_states()

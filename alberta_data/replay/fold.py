@@ -6,7 +6,7 @@ on the grouping: a member's metrics and state are those of the learner alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -106,11 +106,13 @@ class Fold:
         if self._threads is not None:
             self._threads.shutdown(cancel_futures=True)
 
-    def advance(self, block: Block) -> list[GroupMetrics]:
+    def advance(self, block: Block, then: Callable[[GroupMetrics], None] | None = None) -> list[GroupMetrics]:
         """Learn from a block and return every step's metrics, group by group; groups without a survivor are left out.
 
         Args:
             block: steps that follow those of the block before.
+            then: called with the metrics of each group once they are there, in the thread that learned them; also of
+                the block in which the last member is lost.
 
         Raises:
             ArgumentError: an array is missing or of another width; a block that does not follow.
@@ -127,7 +129,10 @@ class Fold:
 
         def run(group: Group) -> GroupMetrics:
             with _cpu():
-                return GroupMetrics(group.members, group.advance(rows))
+                found = GroupMetrics(group.members, group.advance(rows))
+            if then is not None:
+                then(found)
+            return found
 
         alive = [group for group in self._groups if not group.lost]
         found = list(map(run, alive) if self._threads is None else self._threads.map(run, alive))

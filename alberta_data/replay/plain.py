@@ -122,7 +122,7 @@ def _make_loop(learner: Any, td: bool) -> Any:
             after = jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), result.state, state)
             return t + 1, after, metrics
 
-        shapes = jax.eval_shape(update, state, jnp.int32(0)).metrics
+        shapes = jax.eval_shape(lambda state, t: update(state, t).metrics, state, jnp.int32(0))
         metrics = jax.tree.map(lambda leaf: jnp.zeros((data[0].shape[0], *leaf.shape), leaf.dtype), shapes)
         start = (jnp.int32(0), state, metrics)
         return lax.while_loop(lambda carry: carry[0] < steps, body, start)[1:]

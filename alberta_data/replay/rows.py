@@ -59,6 +59,17 @@ def rows_of(block: Block, *, td: bool = False) -> Rows:
     )
 
 
+def check_column(column: int, width: int) -> int:
+    """Return the number of a target column.
+
+    Raises:
+        ArgumentError: it is not there.
+    """
+    if not 0 <= column < width:
+        raise ArgumentError(f"target must be a column from 0 to {width - 1}, got {column}")
+    return column
+
+
 def _found(arrays: Mapping[str, np.ndarray], name: str) -> np.ndarray:
     if name not in arrays:
         raise ArgumentError(f"learning needs {name}, got a block with {', '.join(arrays)}")

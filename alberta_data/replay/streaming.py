@@ -18,6 +18,7 @@ from alberta_data.errors import ArgumentError, NonFiniteError
 from alberta_data.replay.collect import Everything, Learned
 from alberta_data.replay.fold import THREADS
 from alberta_data.replay.groups import Tracking
+from alberta_data.replay.traced import is_traced, over_stream, refuse_recordings
 from alberta_data.replay.trajectory import on_device
 
 
@@ -131,10 +132,14 @@ def run_learning_loop(
     Raises:
         ArgumentError: `num_steps` that is no whole number of at least 1, an interval below 1 or above it, tracking of
             what the learner does not have.
-        NonFiniteError: the state left the finite numbers; `step` says where.
+        NonFiniteError: the state left the finite numbers; `step` says where. Not raised under `jit`, `vmap` or
+            `grad`, where nothing can be looked at.
     """
     num_steps = _whole(num_steps)
     tracking = _tracking(learner, num_steps, step_size_tracking, normalizer_tracking)
+    if is_traced(key, learner_state):
+        refuse_recordings(step_size_tracking, normalizer_tracking)
+        return over_stream(learner, stream, num_steps, key, learner_state)
     learned = Learned(learner, Everything(num_steps), column=None, state=learner_state, tracking=tracking)
     state, metrics = learned.over(_blocks(stream, key, num_steps))
     histories = _histories(learned, num_steps, step_size_tracking, normalizer_tracking)
@@ -214,6 +219,8 @@ def _batched(learner: Any, stream: Any, num_steps: int, keys: Any, *rest: Any) -
     import jax
 
     num_steps = _whole(num_steps)
+    if is_traced(keys, rest):
+        return jax.vmap(lambda key: run_learning_loop(learner, stream, num_steps, key, *rest))(keys)  # type: ignore[no-any-return]
 
     def run(key: Any) -> tuple[Any, ...] | NonFiniteError:
         try:

@@ -12,6 +12,7 @@ from alberta_data.errors import ArgumentError
 from alberta_data.learners.linear import COLUMNS
 from alberta_data.replay.collect import Everything, Learned, Means
 from alberta_data.replay.rows import TRANSITIONS
+from alberta_data.replay.traced import is_traced, over_rows, refuse_recordings
 
 PAIRS = ("observations", "targets")
 
@@ -49,9 +50,16 @@ def learn_from_trajectory(
 
     Raises:
         ArgumentError: shapes that don't fit, an unknown column, a dataset without transitions.
-        NonFiniteError: the state left the finite numbers; `step` says where.
+        NonFiniteError: the state left the finite numbers; `step` says where. Not raised of arrays under `jit`, `vmap`
+            or `grad`, where nothing can be looked at.
         DamagedDatasetError: the dataset is not what its id says.
     """
+    if is_traced(targets, learner_state) or is_traced(observations):
+        refuse_recordings(every)
+        if hasattr(observations, "blocks"):
+            raise ArgumentError("a dataset is read outside of jit, vmap and grad: give learner_state from there")
+        _check_arrays(observations, targets, td)
+        return over_rows(learner, observations, targets, learner_state, _column(observations, target))
     blocks, steps = _source(observations, targets, td)
     learned = Learned(
         learner,
@@ -102,19 +110,22 @@ def _source(observations: Any, targets: Any, td: bool) -> tuple[Iterator[Block],
             raise ArgumentError("targets must be left out when a dataset is given: they are stored in it")
         steps = int(observations.steps)
         return observations.blocks(0, steps, names=TRANSITIONS if td else PAIRS), steps
+    _check_arrays(observations, targets, td)
+    arrays = {"observations": np.asarray(observations, np.float32), "targets": np.asarray(targets, np.float32)}
+    steps = len(arrays["observations"])
+    return iter([Block(0, arrays)] if steps else []), steps
+
+
+def _check_arrays(observations: Any, targets: Any, td: bool) -> None:
     if td:
         raise ArgumentError("td needs a dataset with next_observations, rewards and terminated, got arrays")
     if targets is None:
         raise ArgumentError("targets must be given with observations that are an array")
-    arrays = {"observations": np.asarray(observations, np.float32), "targets": np.asarray(targets, np.float32)}
-    if arrays["observations"].ndim != 2:
-        raise ArgumentError(f"observations must be (num_steps, feature_dim), got {arrays['observations'].shape}")
-    if arrays["targets"].ndim not in (1, 2) or len(arrays["targets"]) != len(arrays["observations"]):
-        raise ArgumentError(
-            f"targets must have one row a step ({len(arrays['observations'])}), got {arrays['targets'].shape}"
-        )
-    steps = len(arrays["observations"])
-    return iter([Block(0, arrays)] if steps else []), steps
+    of_observations, of_targets = np.shape(observations), np.shape(targets)
+    if len(of_observations) != 2:
+        raise ArgumentError(f"observations must be (num_steps, feature_dim), got {of_observations}")
+    if len(of_targets) not in (1, 2) or of_targets[0] != of_observations[0]:
+        raise ArgumentError(f"targets must have one row a step ({of_observations[0]}), got {of_targets}")
 
 
 def _column(observations: Any, target: int | str | None) -> int | None:

@@ -23,7 +23,7 @@ SAVE_STEPS = 1 << 23
 _ROWS_BYTES = 16 << 20
 """Most bytes of rows in a block: several are in memory at once."""
 _BEHIND = 2
-"""Blocks whose metrics may wait while the next one is learned from."""
+"""Pieces of work on metrics that may wait while the next block is learned from."""
 
 
 class Pass:
@@ -101,20 +101,26 @@ class Pass:
 
     def _take(self, block: Block, worker: ThreadPoolExecutor) -> bool:
         """Learn from a block and have its metrics tallied; say whether a member is left."""
+
+        def then(found: GroupMetrics) -> None:
+            # Groups keep every core busy, and tally for themselves; a group alone leaves it to another core.
+            if len(self.tallies) > 1:
+                self._tally(found)
+            else:
+                self._waiting.append(worker.submit(self._tally, found))
+
         try:
-            found = self.fold.advance(block)
+            found = self.fold.advance(block, then)
         except NonFiniteError:
             return False
-        self._waiting.append(worker.submit(self._tally, block.start, len(block), found, self.fold.stopped))
+        if self._full is not None:
+            self._waiting.append(worker.submit(self._full.add, block.start, len(block), found, self.fold.stopped))
         while len(self._waiting) > _BEHIND:
             self._waiting.popleft().result()
         return True
 
-    def _tally(self, start: int, steps: int, found: list[GroupMetrics], stopped: dict[int, int]) -> None:
-        for group in found:
-            self.tallies[tuple(group.members)].add(group.metrics)
-        if self._full is not None:
-            self._full.add(start, steps, found, stopped)
+    def _tally(self, found: GroupMetrics) -> None:
+        self.tallies[tuple(found.members)].add(found.metrics)
 
     def _drain(self) -> None:
         while self._waiting:
