@@ -16,11 +16,11 @@ from alberta_data.replay.loop import Advanced, Kind, Numbers, Tile, loop
 from alberta_data.replay.rows import Rows
 
 LANES = 8
-TILE = 1 << 14
-"""Steps that one call of a compiled loop takes at most."""
+TILE = 1 << 16
+"""Steps that one call of a compiled loop takes at most: a whole block, so that its metrics needn't be put together."""
 TILE_BYTES = 32 << 20
 """Bytes of observations that it takes at most."""
-SMALL_TILES = (1 << 8, 1 << 11)
+SMALL_TILES = (1 << 8, 1 << 11, 1 << 14)
 """The other sizes compiled for, so that a short block needn't pay for a long one."""
 
 
@@ -172,7 +172,7 @@ class Group:
 
 
 def tiles(rows: Rows) -> Iterator[tuple[int, int, int]]:
-    """Yield first row, steps and size of the tiles of some rows. There are three sizes: few programs are compiled."""
+    """Yield first row, steps and size of the tiles of some rows. There are four sizes: few programs are compiled."""
     fitting = TILE_BYTES // (4 * rows.observations.shape[1])
     largest = max(SMALL_TILES[0], min(TILE, 1 << max(fitting.bit_length() - 1, 0)))
     sizes = [size for size in SMALL_TILES if size < largest] + [largest]

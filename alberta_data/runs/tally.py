@@ -41,6 +41,8 @@ class Tally:
 
     def add(self, metrics: np.ndarray) -> None:
         """Take the metrics of the steps that follow, `(n, columns, members)`."""
+        for fold in self._windows.values():
+            fold.add(metrics)
         first = 0
         while first < len(metrics):
             part = metrics[first : first + LEAF - self._count]
@@ -52,8 +54,6 @@ class Tally:
 
     def _close_leaf(self) -> None:
         leaf = self._waiting[0] if len(self._waiting) == 1 else np.concatenate(self._waiting)
-        for fold in self._windows.values():
-            fold.add(leaf)
         rows = np.ascontiguousarray(np.moveaxis(leaf, -1, 0), "<f4")
         self._links = [_linked(link, row) for link, row in zip(self._links, rows, strict=True)]
         self._taken += self._count
