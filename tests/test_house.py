@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -101,3 +102,14 @@ def test_what_needs_no_numbers_runs_where_jax_cannot_be_imported(arguments, tmp_
     )
     said = run(code, ALBERTA_DATA_DIR=str(tmp_path))
     assert said.returncode == 0, said.stderr
+
+
+@pytest.mark.parametrize("package", ["alberta_data", "alberta_data.dataset", "alberta_data.store"])
+def test_editors_see_the_names_that_a_package_has_and_where_they_are(package):
+    module = import_module(package)
+    tree = ast.parse(Path(module.__file__).with_suffix(".pyi").read_text())
+    found = {alias.name: node.module for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert found == (module.HOMES if package == "alberta_data" else module._HOMES)
+    listed = next(node for node in tree.body if isinstance(node, ast.Assign))
+    assert sorted(ast.literal_eval(listed.value)) == sorted(module.__all__)
+    assert all(getattr(module, name) is not None for name in module.__all__)
