@@ -11,9 +11,10 @@ this package imports neither jax nor gymnasium, and changes no environment varia
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any as _Any
 
-from alberta_data.lazy import exports, homes_of
+from alberta_data.lazy import exports as _exports
+from alberta_data.lazy import homes_of as _homes_of
 
 _NAMES = {
     "alberta_data.blocks": ("Block", "TimeStep"),
@@ -131,17 +132,18 @@ _NAMES = {
         "run_normalized_learning_loop_batched",
     ),
 }
-HOMES = homes_of(_NAMES)
+HOMES = _homes_of(_NAMES)
 __all__ = sorted([*HOMES, "__version__"])
-_find, _names = exports(globals(), HOMES)
+_find, _names = _exports(globals(), HOMES)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     """Import the module that has `name`, and keep the name here."""
     if name == "__version__":
         from importlib.metadata import version
 
-        return version("alberta-data")
+        globals()[name] = found = version("alberta-data")
+        return found
     return _find(name)
 
 

@@ -18,9 +18,12 @@ from __future__ import annotations
 
 
 class AlbertaDataError(Exception):
-    """Base of every error this package raises on purpose."""
+    """Base of every error this package raises on purpose; whatever value it shows, its message is one line."""
 
     exit_code = 70
+
+    def __init__(self, *args: object):
+        super().__init__(*(" ".join(arg.split()) if isinstance(arg, str) and "\n" in arg else arg for arg in args))
 
 
 class DifferenceFound(AlbertaDataError):

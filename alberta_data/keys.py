@@ -192,37 +192,51 @@ def randint(key: Words, low: int, high: int) -> Any:
     return jnp.int32(low) + offset.astype(jnp.int32)
 
 
+def _seeded(seed: Any) -> Any:
+    import jax.numpy as jnp
+
+    seed = jnp.asarray(seed)
+    upper = (seed >> 32).astype(jnp.uint32) if seed.dtype.itemsize == 8 else jnp.zeros((), jnp.uint32)
+    return jnp.stack([upper, seed.astype(jnp.uint32)])
+
+
+def _counters(shape: tuple[int, ...]) -> tuple[Any, Any]:
+    import jax.numpy as jnp
+
+    index = np.arange(math.prod(shape), dtype=np.uint64).reshape(shape)
+    return jnp.asarray((index >> np.uint64(32)).astype(np.uint32)), jnp.asarray(index.astype(np.uint32))
+
+
+def _split(key: Any, shape: tuple[int, ...]) -> Any:
+    import jax.numpy as jnp
+
+    return jnp.stack(threefry2x32(Words(key[0], key[1]), *_counters(shape)), axis=-1)
+
+
+def _fold_in(key: Any, data: Any) -> Any:
+    import jax.numpy as jnp
+
+    word = _seeded(data)
+    return jnp.stack(threefry2x32(Words(key[0], key[1]), word[0], word[1]))
+
+
+def _random_bits(key: Any, width: int, shape: tuple[int, ...]) -> Any:
+    import jax.numpy as jnp
+
+    a, b = threefry2x32(Words(key[0], key[1]), *_counters(shape))
+    if width == 64:
+        return (a.astype(jnp.uint64) << 32) | b.astype(jnp.uint64)
+    return (a ^ b).astype(jnp.dtype(f"uint{width}"))
+
+
 @lru_cache(maxsize=1)
 def implementation() -> Any:
     """Return this implementation, as `jax.random` knows it; registered with jax on the first call."""
-    import jax.numpy as jnp
     from jax.extend.random import define_prng_impl
 
-    def seeded(seed: Any) -> Any:
-        seed = jnp.asarray(seed)
-        upper = (seed >> 32).astype(jnp.uint32) if seed.dtype.itemsize == 8 else jnp.zeros((), jnp.uint32)
-        return jnp.stack([upper, seed.astype(jnp.uint32)])
-
-    def counters(shape: tuple[int, ...]) -> tuple[Any, Any]:
-        size = math.prod(shape)
-        index = np.arange(size, dtype=np.uint64).reshape(shape)
-        return jnp.asarray((index >> np.uint64(32)).astype(np.uint32)), jnp.asarray(index.astype(np.uint32))
-
-    def split_(key: Any, shape: tuple[int, ...]) -> Any:
-        return jnp.stack(threefry2x32(Words(key[0], key[1]), *counters(shape)), axis=-1)
-
-    def fold_in(key: Any, data: Any) -> Any:
-        word = seeded(data)
-        return jnp.stack(threefry2x32(Words(key[0], key[1]), word[0], word[1]))
-
-    def random_bits(key: Any, width: int, shape: tuple[int, ...]) -> Any:
-        a, b = threefry2x32(Words(key[0], key[1]), *counters(shape))
-        if width == 64:
-            return (a.astype(jnp.uint64) << 32) | b.astype(jnp.uint64)
-        return (a ^ b).astype(jnp.dtype(f"uint{width}"))
-
+    # Its functions lie in this module, so that keys can be pickled.
     return define_prng_impl(
-        key_shape=(2,), seed=seeded, split=split_, random_bits=random_bits, fold_in=fold_in,
+        key_shape=(2,), seed=_seeded, split=_split, random_bits=_random_bits, fold_in=_fold_in,
         name="alberta_threefry2x32", tag=_TAG,
     )  # fmt: skip
 
@@ -254,7 +268,12 @@ def as_key(any_key: Any) -> Any:
             raise ArgumentError(f"a key must be threefry2x32, got {name}: make it with impl='threefry2x32'")
         words = jax.random.key_data(any_key)
     else:
-        words = jnp.asarray(any_key)
+        try:
+            words = jnp.asarray(any_key)
+        except (TypeError, ValueError):
+            raise ArgumentError(
+                f"a key must be threefry2x32, got {any_key!r:.80}: make it with jax.random.key(seed)"
+            ) from None
     if words.shape[-1:] != (2,) or words.dtype != jnp.uint32:
         raise ArgumentError(
             f"a key must be threefry2x32 (two uint32 words), got {words.dtype} of shape {words.shape}: "

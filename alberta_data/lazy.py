@@ -27,6 +27,6 @@ def exports(package: dict[str, Any], homes: Mapping[str, str]) -> tuple[Callable
         return found
 
     def names() -> list[str]:
-        return sorted({*package, *homes})
+        return sorted({*(name for name in package if name.startswith("__")), *homes})
 
     return find, names

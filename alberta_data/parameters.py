@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -103,8 +104,17 @@ def _check_bounds(name: str, number: int | float, bounds: Mapping[str, Any]) -> 
         raise ArgumentError(f"{name} must be at most {maximum}, got {number}")
 
 
+def is_tracer(value: Any) -> bool:
+    """Say whether a value is one of jax's tracers, whose number is not known yet."""
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(value, jax.core.Tracer)
+
+
 class Parameters:
     """Base of a frozen dataclass whose `parameter` fields are coerced and checked when it is made."""
+
+    traceable: ClassVar[bool] = False
+    """Whether a parameter may be a tracer of jax's, unchecked then: where it is data of compiled programs."""
 
     def __post_init__(self) -> None:
         """Coerce and check every parameter field.
@@ -113,9 +123,18 @@ class Parameters:
             ArgumentError: a value that `coerce` refuses.
         """
         for field in dataclasses.fields(self):  # type: ignore[arg-type]
-            if is_parameter(field):
+            if is_parameter(field) and not self._is_traced(field):
                 value = coerce(field.name, getattr(self, field.name), str(field.type), field.metadata)
                 object.__setattr__(self, field.name, value)
+
+    def _is_traced(self, field: dataclasses.Field[Any]) -> bool:
+        traced = is_tracer(getattr(self, field.name))
+        if traced and not self.traceable:
+            raise ArgumentError(
+                f"{field.name} of {type(self).__name__} must be known when it is made, got a value that jit, vmap or "
+                "grad is tracing: make the object outside of them"
+            )
+        return traced
 
     def to_json(self) -> dict[str, Any]:
         """Return the parameters, name → value, in their order."""

@@ -12,9 +12,10 @@ recipes       what a recipe says
 child         a process of its own, where jax runs otherwise than pinned
 """
 
-from alberta_data.lazy import exports, homes_of
+from alberta_data.lazy import exports as _exports
+from alberta_data.lazy import homes_of as _homes_of
 
-_HOMES = homes_of(
+_HOMES = _homes_of(
     {
         "alberta_data.dataset.comparing": ("Difference", "diff"),
         "alberta_data.dataset.creating": ("DatasetPlan", "create_dataset", "plan_dataset"),
@@ -27,4 +28,4 @@ _HOMES = homes_of(
     }
 )
 __all__ = sorted(_HOMES)
-__getattr__, __dir__ = exports(globals(), _HOMES)
+__getattr__, __dir__ = _exports(globals(), _HOMES)

@@ -17,6 +17,7 @@ from alberta_data.store import disk
 from alberta_data.store.planning import plan
 from alberta_data.store.writer import Writer
 from alberta_data.streams.base import Stream
+from alberta_data.streams.registry import is_registered
 from alberta_data.xla import pin
 
 Progress = Callable[[int, int], None]
@@ -91,7 +92,7 @@ def create_dataset(
         "force": force, "block_steps": block_steps, "parameters": parameters, "about": about,
         "allow_import": allow_import,
     }  # fmt: skip
-    if isinstance(stream, Stream) and stream.in_phases:
+    if is_registered(stream):
         made = pinned(_create, stream, seed, steps, options, progress=progress)
     else:
         # Nothing is promised of the bits of a stream of the user's own; an environment's are not jax's.

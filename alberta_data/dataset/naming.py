@@ -11,6 +11,8 @@ from typing import Any
 from alberta_data.errors import ArgumentError
 from alberta_data.store.canonical import dumps
 from alberta_data.store.reader import open_store
+from alberta_data.streams.base import Stream
+from alberta_data.streams.registry import is_registered
 from alberta_data.streams.scaled import ScaledStreamWrapper
 
 MAX_NAME = 120
@@ -62,7 +64,7 @@ def _words(stream: Any) -> list[str]:
     if isinstance(stream, ScaledStreamWrapper):
         digest = hashlib.sha256(dumps(stream.to_json()["feature_scales"])).hexdigest()[:8]
         return ["scaled", *_words(stream.inner_stream), f"scales{digest}"]
-    if not hasattr(stream, "definition"):
+    if not hasattr(stream, "definition") or (isinstance(stream, Stream) and not is_registered(stream)):
         return [type(stream).__name__]
     fields = getattr(type(stream), "__dataclass_fields__", {})
     parameters = stream.to_json()

@@ -16,6 +16,7 @@ from alberta_data.errors import ArgumentError
 from alberta_data.keys import PRNG, check_seed
 from alberta_data.store.layout import ArrayDeclaration
 from alberta_data.streams.base import Stream, check_steps
+from alberta_data.streams.registry import is_registered
 from alberta_data.xla import CAN_CHANGE_A_BIT, made_with
 
 State = Mapping[str, np.ndarray]
@@ -183,7 +184,7 @@ def spec_of(stream: Any, seed: int, steps: int, parameters: Mapping[str, Any] | 
     Raises:
         ArgumentError: `seed` or `steps` is out of range.
     """
-    if isinstance(stream, EnvironmentStream) or (isinstance(stream, Stream) and stream.in_phases):
+    if isinstance(stream, EnvironmentStream) or is_registered(stream):
         return dict(stream.spec(seed, steps))
     wrapped = stream.to_json() if isinstance(stream, Stream) else {}
     return {

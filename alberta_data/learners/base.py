@@ -61,6 +61,7 @@ class Rule(Parameters):
 
     name: ClassVar[str]
     """What the command line and the receipts call it."""
+    traceable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Coerce and check every parameter.
@@ -77,8 +78,11 @@ class Rule(Parameters):
 
     @property
     def follows_a_rule(self) -> bool:
-        """Whether it is written as a rule; a user's own may have `init` and `update` (or `normalize`) alone."""
-        return not getattr(getattr(type(self), "rule", None), "__isabstractmethod__", False)
+        """Whether its rule is all there is to it; a user's own may have `init` and `update` (or `normalize`) alone."""
+        kind, base = type(self), Optimizer if isinstance(self, Optimizer) else Normalizer
+        written = not getattr(getattr(kind, "rule", None), "__isabstractmethod__", False)
+        steps = [name for name in ("update", "normalize", "normalize_only", "update_only") if hasattr(base, name)]
+        return written and all(getattr(kind, name) is getattr(base, name) for name in steps)
 
     @property
     def kind(self) -> Any:
@@ -218,6 +222,10 @@ def check_feature_dim(feature_dim: Any) -> int:
     Raises:
         ArgumentError: not a whole number of at least 1.
     """
-    if isinstance(feature_dim, bool) or int(feature_dim) != feature_dim or feature_dim < 1:
-        raise ArgumentError(f"feature_dim must be a whole number of at least 1, got {feature_dim!r}")
+    try:
+        whole = not isinstance(feature_dim, bool) and int(feature_dim) == feature_dim and feature_dim >= 1
+    except (TypeError, ValueError, OverflowError):
+        whole = False
+    if not whole:
+        raise ArgumentError(f"feature_dim must be a whole number of at least 1, got {feature_dim!r:.80}")
     return int(feature_dim)

@@ -12,7 +12,7 @@ import numpy as np
 
 from alberta_data.exact import exp, seal
 from alberta_data.learners.base import Optimizer, Packed, check_feature_dim, number, with_bias
-from alberta_data.parameters import parameter
+from alberta_data.parameters import is_tracer, parameter
 
 LOG_BOUNDS = (-10.0, 2.0)
 BIAS_BOUNDS = (1e-6, 1.0)
@@ -60,8 +60,7 @@ class IDBD(Optimizer):
 
         size = check_feature_dim(feature_dim)
         return IDBDState(
-            # The logarithm is taken in float64 on the host: the same number everywhere.
-            log_step_sizes=jnp.full(size, np.float32(np.log(self.initial_step_size)), jnp.float32),
+            log_step_sizes=jnp.full(size, _log(self.initial_step_size), jnp.float32),
             traces=jnp.zeros(size, jnp.float32),
             meta_step_size=jnp.float32(self.meta_step_size),
             bias_step_size=jnp.float32(self.initial_step_size),
@@ -103,3 +102,12 @@ class IDBD(Optimizer):
         decay = jnp.maximum(1.0 - seal(step_sizes * (x * x), zero), 0.0)
         h = seal(h * decay, zero) + step
         return step, packed._replace(rows=(beta, h)), step_sizes
+
+
+def _log(value: Any) -> Any:
+    """Return ln(value): in float64 on the host, the same number everywhere, but for a value that jax is tracing."""
+    if is_tracer(value):
+        import jax.numpy as jnp
+
+        return jnp.log(value)
+    return np.float32(np.log(value))

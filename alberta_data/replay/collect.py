@@ -10,7 +10,7 @@ import numpy as np
 from alberta_data.blocks import Block
 from alberta_data.errors import ArgumentError, NonFiniteError
 from alberta_data.learners import LinearLearner, NormalizedLinearLearner
-from alberta_data.replay.fold import Fold, check_can_compute, check_gamma, lost_message
+from alberta_data.replay.fold import Fold, check_can_compute, check_gamma, check_state, lost_message
 from alberta_data.replay.groups import NOT_TRACKED, Tracking
 from alberta_data.replay.plain import PlainLearner
 from alberta_data.replay.rows import check_column, rows_of
@@ -20,6 +20,34 @@ from alberta_data.replay.windows import WindowFold, edges_every
 def is_own(learner: Any) -> bool:
     """Say whether a learner has a compiled loop of its own here; any other goes through a plain one."""
     return type(learner) in (LinearLearner, NormalizedLinearLearner) and learner.follows_rules
+
+
+def check_learner(learner: Any) -> None:
+    """Check that something is a learner.
+
+    Raises:
+        ArgumentError: it lacks `init` or `update`.
+    """
+    if not all(callable(getattr(learner, name, None)) for name in ("init", "update")):
+        raise ArgumentError(f"learner must have init(feature_dim) and update(state, x, y), got {learner!r:.80}")
+
+
+def check_given(learner: Any, state: Any, feature_dim: int, columns: int = 1) -> None:
+    """Check a state given to one of this package's learners to go on from; see `check_state`.
+
+    Args:
+        learner: any; another's is not checked.
+        state: None to begin; of several columns, every leaf has a first axis of them.
+        feature_dim: features of an observation.
+        columns: how many are learned side by side.
+    """
+    import jax
+
+    if state is None or not is_own(learner):
+        return
+    if columns > 1 and all(np.ndim(leaf) > 0 for leaf in jax.tree.leaves(state)):
+        state = jax.tree.map(lambda leaf: leaf[0], state)
+    check_state(learner, state, feature_dim)
 
 
 class Everything:
@@ -113,7 +141,12 @@ class Learned:
         check_gamma(gamma)
         check_can_compute()
         if any(tracking) and not is_own(learner):
-            raise ArgumentError(f"tracking needs a learner of this package, got {type(learner).__name__}")
+            parts = [getattr(learner, name, None) for name in ("optimizer", "normalizer")]
+            own = [type(part).__name__ for part in parts if part is not None and not part.follows_a_rule]
+            raise ArgumentError(
+                "tracking needs a LinearLearner with an optimizer and a normalizer of this package, "
+                f"got {', '.join(own) or type(learner).__name__}"
+            )
         self.learner = learner
         self.fold: Fold | None = None
         self._kept = kept

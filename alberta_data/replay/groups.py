@@ -17,7 +17,7 @@ from alberta_data.replay.rows import Rows
 
 LANES = 8
 TILE = 1 << 16
-"""Steps that one call of a compiled loop takes at most: a whole block, so that its metrics needn't be put together."""
+"""Steps that one call of a compiled loop takes at most: a block as it is read, whose metrics then lie together."""
 TILE_BYTES = 32 << 20
 """Bytes of observations that it takes at most."""
 SMALL_TILES = (1 << 8, 1 << 11, 1 << 14)
@@ -103,7 +103,7 @@ class Group:
         """
         parts = []
         for first, steps, size in tiles(rows):
-            parts.append(self._advance(self._tile(rows, first, steps, size), steps, rows.start + first))
+            parts.append(self._advance(rows, first, steps, size))
         metrics = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return metrics[..., None] if not self.width else metrics[..., : len(self.members)]
 
@@ -120,14 +120,14 @@ class Group:
             padded(rows.terminated[window], size),
         )
 
-    def _advance(self, tile: Tile, steps: int, start: int) -> np.ndarray:
+    def _advance(self, rows: Rows, first: int, steps: int, size: int) -> np.ndarray:
         before = self.packed
-        advanced = self._run(before, tile, steps)
+        advanced = self._run(before, self._tile(rows, first, steps, size), steps)
         self.packed = advanced.state
         finite = np.atleast_1d(np.asarray(advanced.finite))
         for lane, member in enumerate(self.members):
             if not finite[lane] and member not in self.stopped:
-                self.stopped[member] = start + self._lost_at(before, tile, steps, lane)
+                self.stopped[member] = rows.start + first + self._lost_at(before, rows, first, steps, lane)
         self._keep(advanced, steps)
         self.taken += steps
         return np.asarray(advanced.metrics)[:steps]
@@ -135,7 +135,8 @@ class Group:
     def _run(self, packed: Any, tile: Tile, steps: int) -> Advanced:
         parts = self.learners[0].parts
         (sizes, scales), gamma = self._tracking, self._gamma
-        kind = Kind(*parts, gamma is not None, _rows(sizes), _rows(scales) if parts[1] is not None else 0)
+        room = len(tile.observations)
+        kind = Kind(*parts, gamma is not None, _rows(sizes, room), _rows(scales, room) if parts[1] is not None else 0)
         numbers = Numbers(
             np.int32(steps),
             np.int32(0),
@@ -145,13 +146,21 @@ class Group:
         )
         return loop(kind)(packed, tile, numbers)
 
-    def _lost_at(self, before: Any, tile: Tile, steps: int, lane: int) -> int:
-        """Return the row after which a lane was not finite: a rule keeps it so from there on, so halving finds it."""
+    def _lost_at(self, state: Any, rows: Rows, first: int, steps: int, lane: int) -> int:
+        """Return the step, from row `first` on, after which a lane was not finite; `state` is the one before it.
+
+        A rule keeps it so from there on, so halving finds it; the state goes along, so no step is taken twice but
+        those of the last halves.
+        """
         low, high = 0, steps
         while high - low > 1:
-            middle = (low + high) // 2
-            finite = np.atleast_1d(np.asarray(self._run(before, tile, middle).finite))[lane]
-            low, high = (middle, high) if finite else (low, middle)
+            count = (high - low) // 2
+            tile = self._tile(rows, first + low, count, size_for(rows, count))
+            advanced = self._run(state, tile, count)
+            if np.atleast_1d(np.asarray(advanced.finite))[lane]:
+                low, state = low + count, advanced.state
+            else:
+                high = low + count
         return high - 1
 
     def joined_histories(self) -> list[np.ndarray]:
@@ -173,12 +182,21 @@ class Group:
 
 def tiles(rows: Rows) -> Iterator[tuple[int, int, int]]:
     """Yield first row, steps and size of the tiles of some rows. There are four sizes: few programs are compiled."""
-    fitting = TILE_BYTES // (4 * rows.observations.shape[1])
-    largest = max(SMALL_TILES[0], min(TILE, 1 << max(fitting.bit_length() - 1, 0)))
-    sizes = [size for size in SMALL_TILES if size < largest] + [largest]
+    largest = _sizes(rows)[-1]
     for first in range(0, len(rows), largest):
         steps = min(largest, len(rows) - first)
-        yield first, steps, next(size for size in sizes if size >= steps)
+        yield first, steps, size_for(rows, steps)
+
+
+def size_for(rows: Rows, steps: int) -> int:
+    """Return the size of the smallest tile that holds so many steps of some rows."""
+    return next(size for size in _sizes(rows) if size >= steps)
+
+
+def _sizes(rows: Rows) -> list[int]:
+    fitting = TILE_BYTES // (4 * rows.observations.shape[1])
+    largest = max(SMALL_TILES[0], min(TILE, 1 << max(fitting.bit_length() - 1, 0)))
+    return [size for size in SMALL_TILES if size < largest] + [largest]
 
 
 def padded(rows: np.ndarray, size: int) -> np.ndarray:
@@ -195,9 +213,9 @@ def _width(members: int) -> int:
     return 1 << (members - 1).bit_length()
 
 
-def _rows(interval: int) -> int:
-    """Return how many rows of a history a tile needs, rounded up so that few programs are compiled."""
-    return 1 << (TILE // interval + 1).bit_length() if interval else 0
+def _rows(interval: int, room: int) -> int:
+    """Return how many rows of a history a tile of `room` steps needs, rounded up so that few programs are compiled."""
+    return 1 << (room // interval + 1).bit_length() if interval else 0
 
 
 def _when(interval: int, taken: int) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from alberta_data.replay.groups import padded, tiles
+from alberta_data.replay.groups import padded, size_for, tiles
 from alberta_data.replay.rows import Rows
 
 
@@ -35,8 +35,8 @@ class PlainLearner:
         self._gamma = gamma
         self._watched = _finite_leaves(self.state)
         try:
-            self._loop = _shared_loop(learner, gamma is not None)
-        except TypeError:  # not hashable: compiled for this object alone
+            self._loop = _shared_loop(learner, _held(learner), gamma is not None)
+        except TypeError:  # not hashable: compiled for this object, as it now is, alone
             self._loop = _make_loop(learner, gamma is not None)
 
     def advance(self, rows: Rows) -> Any:
@@ -49,9 +49,9 @@ class PlainLearner:
             before = self.state
             self.state, metrics = self._run(before, data, steps)
             if self.stopped is None and not self._finite(self.state):
-                self.stopped = rows.start + first + self._lost_at(before, data, steps)
+                self.stopped = rows.start + first + self._lost_at(before, rows, first, steps)
             parts.append(jax.tree.map(lambda leaf, steps=steps: np.asarray(leaf)[:steps], metrics))
-        return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+        return parts[0] if len(parts) == 1 else jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
     def _data(self, rows: Rows, window: slice, size: int) -> tuple[np.ndarray, ...]:
         data = [rows.observations[window], rows.targets[window, self._column]]
@@ -65,11 +65,17 @@ class PlainLearner:
     def _finite(self, state: Any) -> bool:
         return self._watched <= _finite_leaves(state)
 
-    def _lost_at(self, before: Any, data: tuple[np.ndarray, ...], steps: int) -> int:
+    def _lost_at(self, state: Any, rows: Rows, first: int, steps: int) -> int:
         low, high = 0, steps
         while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self._finite(self._run(before, data, middle)[0]) else (low, middle)
+            count = (high - low) // 2
+            start = first + low
+            data = self._data(rows, slice(start, start + count), size_for(rows, count))
+            after, _ = self._run(state, data, count)
+            if self._finite(after):
+                low, state = low + count, after
+            else:
+                high = low + count
         return high - 1
 
 
@@ -90,8 +96,21 @@ def _words(leaf: Any) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _shared_loop(learner: Any, td: bool) -> Any:
+def _shared_loop(learner: Any, held: Any, td: bool) -> Any:
     return _make_loop(learner, td)
+
+
+def _held(thing: Any) -> Any:
+    """Return what a learner and its parts hold now: compiled code keeps that of the time when it was traced.
+
+    Raises:
+        TypeError: something that can't be compared.
+    """
+    attributes = getattr(thing, "__dict__", None)
+    if attributes is None or isinstance(thing, type) or callable(thing):
+        hash(thing)
+        return thing
+    return type(thing), tuple((name, _held(value)) for name, value in sorted(attributes.items()))
 
 
 def _make_loop(learner: Any, td: bool) -> Any:

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from alberta_data import keys as keys_of_jax
 from alberta_data.blocks import Block
 from alberta_data.errors import ArgumentError, NonFiniteError
-from alberta_data.replay.collect import Everything, Learned
+from alberta_data.replay.collect import Everything, Learned, check_given, check_learner
 from alberta_data.replay.fold import THREADS
 from alberta_data.replay.groups import Tracking
 from alberta_data.replay.traced import is_traced, over_stream, refuse_recordings
@@ -135,15 +136,22 @@ def run_learning_loop(
         NonFiniteError: the state left the finite numbers; `step` says where. Not raised under `jit`, `vmap` or
             `grad`, where nothing can be looked at.
     """
+    import jax
+
     num_steps = _whole(num_steps)
+    check_learner(learner)
+    _check_stream(stream)
     tracking = _tracking(learner, num_steps, step_size_tracking, normalizer_tracking)
-    if is_traced(key, learner_state):
-        refuse_recordings(step_size_tracking, normalizer_tracking)
+    if is_traced(key, learner, learner_state):
+        refuse_recordings(step_size_tracking=step_size_tracking, normalizer_tracking=normalizer_tracking)
+        check_given(learner, learner_state, int(stream.feature_dim))
         return over_stream(learner, stream, num_steps, key, learner_state)
-    learned = Learned(learner, Everything(num_steps), column=None, state=learner_state, tracking=tracking)
-    state, metrics = learned.over(_blocks(stream, key, num_steps))
-    histories = _histories(learned, num_steps, step_size_tracking, normalizer_tracking)
-    return (state, on_device(metrics), *(history for history in histories if history is not None))
+    # Where nothing that is given is traced the loop is one outside, wherever it is called.
+    with jax.ensure_compile_time_eval():
+        learned = Learned(learner, Everything(num_steps), column=None, state=learner_state, tracking=tracking)
+        state, metrics = learned.over(_blocks(stream, key, num_steps))
+        histories = _histories(learned, num_steps, step_size_tracking, normalizer_tracking)
+        return (state, on_device(metrics), *(history for history in histories if history is not None))
 
 
 def run_normalized_learning_loop(
@@ -219,8 +227,10 @@ def _batched(learner: Any, stream: Any, num_steps: int, keys: Any, *rest: Any) -
     import jax
 
     num_steps = _whole(num_steps)
-    if is_traced(keys, rest):
-        return jax.vmap(lambda key: run_learning_loop(learner, stream, num_steps, key, *rest))(keys)  # type: ignore[no-any-return]
+    keys = _several(keys)
+    if is_traced(keys, learner, rest):
+        many = jax.tree.map(lambda *leaves: jax.numpy.stack(leaves), *map(_key, keys))
+        return jax.vmap(lambda key: run_learning_loop(learner, stream, num_steps, key, *rest))(many)  # type: ignore[no-any-return]
 
     def run(key: Any) -> tuple[Any, ...] | NonFiniteError:
         try:
@@ -229,9 +239,7 @@ def _batched(learner: Any, stream: Any, num_steps: int, keys: Any, *rest: Any) -
             return err
 
     with ThreadPoolExecutor(THREADS) as pool:
-        found = list(pool.map(run, list(keys)))
-    if not found:
-        raise ArgumentError("keys must be at least one, got none")
+        found = list(pool.map(run, keys))
     runs = _filled(found)
     states, metrics, *histories = (
         jax.tree.map(lambda *leaves: jax.numpy.stack(leaves), *parts) for parts in zip(*runs, strict=True)
@@ -239,6 +247,35 @@ def _batched(learner: Any, stream: Any, num_steps: int, keys: Any, *rest: Any) -
     # The recordings are at the same steps for every seed.
     histories = [history._replace(recording_indices=history.recording_indices[0]) for history in histories]
     return (states, metrics, *histories)
+
+
+def _several(keys: Any) -> list[Any]:
+    """Return keys or seeds as a list.
+
+    Raises:
+        ArgumentError: a single key, none, or something else.
+    """
+    shape = (len(keys),) if isinstance(keys, (list, tuple)) else getattr(keys, "shape", ())
+    if not shape or (len(shape) == 1 and getattr(keys, "dtype", None) == np.uint32):
+        raise ArgumentError(
+            f"keys must be one a run, got {keys!r:.80}: jax.random.split(key, n) makes n, a list of seeds will do"
+        )
+    found = list(keys)
+    if not found:
+        raise ArgumentError("keys must be at least one, got none")
+    return found
+
+
+def _key(key_or_seed: Any) -> Any:
+    return keys_of_jax.key(int(key_or_seed)) if isinstance(key_or_seed, (int, np.integer)) else key_or_seed
+
+
+def _check_stream(stream: Any) -> None:
+    if not all(hasattr(stream, name) for name in ("feature_dim", "init", "step")):
+        raise ArgumentError(
+            f"stream must have feature_dim, init(key) and step(state, idx), got {stream!r:.80}: "
+            "collect_trajectory takes an environment's"
+        )
 
 
 def _filled(found: list[Any]) -> list[tuple[Any, ...]]:
@@ -261,6 +298,9 @@ def _tracking(learner: Any, num_steps: int, sizes: Any, scales: Any) -> Tracking
     for config in (sizes, scales):
         if config is None:
             continue
+        interval = getattr(config, "interval", None)
+        if isinstance(interval, bool) or not isinstance(interval, (int, np.integer)):
+            raise ArgumentError(f"tracking must be a config with a whole number as interval, got {config!r:.80}")
         if config.interval < 1:
             raise ArgumentError(f"interval must be >= 1, got {config.interval}")
         if config.interval > num_steps:

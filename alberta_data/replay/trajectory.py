@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from alberta_data.blocks import Block
 from alberta_data.errors import ArgumentError
 from alberta_data.learners.linear import COLUMNS
-from alberta_data.replay.collect import Everything, Learned, Means
+from alberta_data.replay.collect import Everything, Learned, Means, check_given, check_learner
 from alberta_data.replay.rows import TRANSITIONS
 from alberta_data.replay.traced import is_traced, over_rows, refuse_recordings
 
@@ -54,22 +55,34 @@ def learn_from_trajectory(
             or `grad`, where nothing can be looked at.
         DamagedDatasetError: the dataset is not what its id says.
     """
-    if is_traced(targets, learner_state) or is_traced(observations):
-        refuse_recordings(every)
-        if hasattr(observations, "blocks"):
-            raise ArgumentError("a dataset is read outside of jit, vmap and grad: give learner_state from there")
+    import jax
+    import jax.numpy as jnp
+
+    check_learner(learner)
+    stored = hasattr(observations, "blocks")
+    if is_traced(learner, targets, learner_state) or (not stored and is_traced(observations)):
+        refuse_recordings(every=every)
+        if stored:
+            raise ArgumentError("a dataset is read outside of jit, vmap and grad: give learner and state from there")
         _check_arrays(observations, targets, td)
-        return over_rows(learner, observations, targets, learner_state, _column(observations, target))
-    blocks, steps = _source(observations, targets, td)
-    learned = Learned(
-        learner,
-        Everything(steps) if every is None else Means(steps, every),
-        column=_column(observations, target),
-        state=learner_state,
-        gamma=gamma if td else None,
-    )
-    state, metrics = learned.over(blocks)
-    return state, on_device(metrics)
+        observations, targets = jnp.asarray(observations), jnp.asarray(targets)
+        _check_shapes(observations.shape, targets.shape)
+        column = _column(observations, target)
+        width = targets.shape[1] if targets.ndim == 2 and column is None else 1
+        check_given(learner, learner_state, observations.shape[1], width)
+        return over_rows(learner, observations, targets, learner_state, column)
+    # Where nothing that is given is traced the loop is one outside, wherever it is called.
+    with jax.ensure_compile_time_eval():
+        blocks, steps = _source(observations, targets, td)
+        learned = Learned(
+            learner,
+            Everything(steps) if every is None else Means(steps, every),
+            column=_column(observations, target),
+            state=learner_state,
+            gamma=gamma if td else None,
+        )
+        state, metrics = learned.over(blocks)
+        return state, on_device(metrics)
 
 
 def learn_from_trajectory_normalized(
@@ -112,16 +125,21 @@ def _source(observations: Any, targets: Any, td: bool) -> tuple[Iterator[Block],
         return observations.blocks(0, steps, names=TRANSITIONS if td else PAIRS), steps
     _check_arrays(observations, targets, td)
     arrays = {"observations": np.asarray(observations, np.float32), "targets": np.asarray(targets, np.float32)}
+    _check_shapes(arrays["observations"].shape, arrays["targets"].shape)
     steps = len(arrays["observations"])
     return iter([Block(0, arrays)] if steps else []), steps
 
 
 def _check_arrays(observations: Any, targets: Any, td: bool) -> None:
+    if isinstance(observations, (str, Path)):
+        raise ArgumentError(f"observations must be an array or a dataset, got {str(observations)!r}: open_dataset it")
     if td:
         raise ArgumentError("td needs a dataset with next_observations, rewards and terminated, got arrays")
     if targets is None:
         raise ArgumentError("targets must be given with observations that are an array")
-    of_observations, of_targets = np.shape(observations), np.shape(targets)
+
+
+def _check_shapes(of_observations: tuple[int, ...], of_targets: tuple[int, ...]) -> None:
     if len(of_observations) != 2:
         raise ArgumentError(f"observations must be (num_steps, feature_dim), got {of_observations}")
     if len(of_targets) not in (1, 2) or of_targets[0] != of_observations[0]:

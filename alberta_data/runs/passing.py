@@ -23,7 +23,7 @@ SAVE_STEPS = 1 << 23
 _ROWS_BYTES = 16 << 20
 """Most bytes of rows in a block: several are in memory at once."""
 _BEHIND = 2
-"""Pieces of work on metrics that may wait while the next block is learned from."""
+"""Blocks whose metrics may wait while the next one is learned from."""
 
 
 class Pass:
@@ -115,7 +115,8 @@ class Pass:
             return False
         if self._full is not None:
             self._waiting.append(worker.submit(self._full.add, block.start, len(block), found, self.fold.stopped))
-        while len(self._waiting) > _BEHIND:
+        a_block = (len(self.tallies) == 1) + (self._full is not None)
+        while len(self._waiting) > _BEHIND * a_block:
             self._waiting.popleft().result()
         return True
 

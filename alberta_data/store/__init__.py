@@ -12,9 +12,10 @@
 Nothing here imports jax or zarr.
 """
 
-from alberta_data.lazy import exports, homes_of
+from alberta_data.lazy import exports as _exports
+from alberta_data.lazy import homes_of as _homes_of
 
-_HOMES = homes_of(
+_HOMES = _homes_of(
     {
         "alberta_data.store.checking": ("Report",),
         "alberta_data.store.copying": ("annotate", "copy_rows", "kept_blocks"),
@@ -28,4 +29,4 @@ _HOMES = homes_of(
     }
 )
 __all__ = sorted(_HOMES)
-__getattr__, __dir__ = exports(globals(), _HOMES)
+__getattr__, __dir__ = _exports(globals(), _HOMES)

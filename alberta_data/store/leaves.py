@@ -127,11 +127,11 @@ def check_tail(source: Source, layout: ArrayLayout, index: int, end: int, crc: i
     Raises:
         DamagedDatasetError: it is other than was written.
     """
-    key, as_written = layout.chunk_key(index), True
+    key = layout.chunk_key(index)
     padding_end = layout.most_file_bytes - CRC_BYTES
+    as_written = True
     if end < padding_end:
-        most = padding_end - end if not source.local else min(_PIECE, padding_end - end)
-        fill = layout.padding(max(1, most // layout.row_bytes))
+        fill = layout.padding(max(1, min(_PIECE, padding_end - end) // layout.row_bytes))
         piece = np.empty_like(fill)
         for at in range(end, padding_end, len(fill)):
             now = piece[: padding_end - at]

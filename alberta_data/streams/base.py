@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from alberta_data.blocks import TimeStep
+from alberta_data.errors import ArgumentError
 from alberta_data.keys import PRNG, Words, as_key, check_seed
 from alberta_data.parameters import Parameters
 
@@ -96,11 +97,16 @@ class Stream(Parameters, ABC):
             key: a threefry key, typed or raw; it is carried on as a key of this package's implementation.
 
         Raises:
-            ArgumentError: a key of another implementation.
+            ArgumentError: a key of another implementation, or more than one.
         """
         from alberta_data.streams import phases
 
-        return phases.initial(self, as_key(key))
+        single = as_key(key)
+        if single.ndim:
+            raise ArgumentError(
+                f"key must be one key, got {single.shape}: jax.vmap over them, or run_learning_loop_batched"
+            )
+        return phases.initial(self, single)
 
     def step(self, state: Any, idx: Any = None) -> tuple[TimeStep, Any]:
         """Return one step and the state after it.
@@ -115,8 +121,8 @@ class Stream(Parameters, ABC):
 
     @property
     def in_phases(self) -> bool:
-        """Whether blocks are made in the four phases; else by a plain scan over `step`."""
-        return True
+        """Whether blocks are made in the four phases; else, where a subclass has its own, by a scan over `step`."""
+        return type(self).init is Stream.init and type(self).step is Stream.step
 
     def unwrap(self, state: Any) -> Any:
         """Return the state that the phases work on, with the fields `key` and `step_count`."""
@@ -157,8 +163,10 @@ class Stream(Parameters, ABC):
 
 def definition_of(stream: Any) -> dict[str, Any]:
     """Return a stream's definition; of one of the user's own, its class as text, which is never imported."""
-    if isinstance(stream, Stream):
-        return stream.definition()
+    from alberta_data.streams.registry import is_registered
+
+    if is_registered(stream):
+        return stream.definition()  # type: ignore[no-any-return]
     return {"stream": f"{type(stream).__module__}.{type(stream).__qualname__}", "version": 1, "parameters": {}}
 
 
@@ -168,8 +176,6 @@ def check_steps(steps: Any) -> int:
     Raises:
         ArgumentError: not a whole number from 1 to 2^31 − 1, where the streams' int32 counter ends.
     """
-    from alberta_data.errors import ArgumentError
-
     try:
         whole = not isinstance(steps, bool) and int(steps) == steps and steps >= 1
     except (TypeError, ValueError, OverflowError):

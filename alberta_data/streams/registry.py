@@ -32,6 +32,13 @@ STREAMS: dict[str, type[Stream]] = {
 }
 
 
+def is_registered(stream: Any) -> bool:
+    """Say whether a stream is one of these, and so made again from its spec; a subclass of one is the user's own."""
+    if type(stream) is ScaledStreamWrapper:
+        return is_registered(stream.inner_stream)
+    return isinstance(stream, Stream) and STREAMS.get(stream.name) is type(stream)
+
+
 def stream_class(name: str) -> type[Stream]:
     """Return the class of a stream's name.
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alberta_data.errors import ArgumentError
+from alberta_data.parameters import is_tracer
 from alberta_data.streams import linear
 from alberta_data.streams.base import Stream, TimeStep, definition_of
 
@@ -33,6 +34,8 @@ class ScaledStreamWrapper(Stream):
     paper = "alberta_framework (2025), streams.synthetic"
 
     def __init__(self, inner_stream: Any, feature_scales: Any):
+        if is_tracer(feature_scales):
+            raise ArgumentError("feature_scales must be known when the stream is made, got ones that jax is tracing")
         with np.errstate(over="ignore"):
             scales = np.asarray(feature_scales, np.float32)
         if scales.shape != (inner_stream.feature_dim,):
@@ -69,8 +72,10 @@ class ScaledStreamWrapper(Stream):
 
     @property
     def in_phases(self) -> bool:
-        """Whether the wrapped stream is one of ours."""
-        return isinstance(self._inner, Stream) and self._inner.in_phases
+        """Whether the wrapped stream is one of ours, and nothing of this is a subclass's own."""
+        kind = type(self)
+        as_here = kind.init is ScaledStreamWrapper.init and kind.step is ScaledStreamWrapper.step
+        return as_here and isinstance(self._inner, Stream) and self._inner.in_phases
 
     @property
     def recursive(self) -> bool:  # type: ignore[override]

@@ -1,5 +1,6 @@
 """A dataset at an address, read in place: the same rows as from a disk, each checked; and the cache."""
 
+import errno
 import os
 import threading
 import time
@@ -143,17 +144,15 @@ def test_files_on_their_way_into_the_cache_count_for_its_limit(tmp_path, monkeyp
         go_on.wait(10)
         return fd
 
-    def part(n):
-        return Part(f"observations/c/{n}/0", FileRecord(300, None))
-
     monkeypatch.setattr(disk, "create", slow)
-    threads = [threading.Thread(target=cache.put, args=("0" * 64, part(n), np.zeros(300, np.uint8))) for n in range(2)]
+    rows_of = np.zeros(300, np.uint8)
+    threads = [threading.Thread(target=cache.put, args=("0" * 64, kept_part(n), rows_of)) for n in range(2)]
     for thread in threads:
         thread.start()
     arrived.wait(10)
     monkeypatch.setattr(disk, "create", create)
     for n in range(2, 9):
-        cache.put("0" * 64, part(n), np.zeros(300, np.uint8))
+        cache.put("0" * 64, kept_part(n), rows_of)
         most = max(most, sum(path.stat().st_size for path in (tmp_path / "c").iterdir()))
     go_on.set()
     for thread in threads:
@@ -161,6 +160,45 @@ def test_files_on_their_way_into_the_cache_count_for_its_limit(tmp_path, monkeyp
     kept = [path.stat().st_size for path in (tmp_path / "c").iterdir()]
     assert kept == [300] * 3
     assert most == 300
+
+
+def kept_part(n):
+    return Part(f"observations/c/{n}/0", FileRecord(300, None))
+
+
+def test_two_caches_of_one_folder_keep_to_one_limit(tmp_path):
+    one, other = Cache(tmp_path / "c", 1000), Cache(tmp_path / "c/../c", 1000)
+    for n in range(8):
+        (one if n % 2 else other).put("0" * 64, kept_part(n), np.zeros(300, np.uint8))
+        assert sum(path.stat().st_size for path in (tmp_path / "c").iterdir()) <= 1000
+
+
+def test_what_fails_or_comes_twice_takes_no_room(tmp_path, monkeypatch):
+    cache = Cache(tmp_path / "c", 1300)
+
+    def full(fd, data, at):
+        raise OSError(errno.ENOSPC, "full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(disk, "write_all", full)
+        for n in range(9):
+            cache.put("0" * 64, kept_part(n), np.zeros(300, np.uint8))
+    assert list((tmp_path / "c").iterdir()) == []
+    for n in (0, 1, 2, 2, 2, 2):
+        cache.put("0" * 64, kept_part(n), np.zeros(300, np.uint8))
+    assert len(list((tmp_path / "c").iterdir())) == 3
+
+
+def test_a_file_that_another_process_is_writing_is_left_alone_for_an_hour(tmp_path):
+    (tmp_path / "c").mkdir()
+    young, old = (tmp_path / f"c/{name}.part.1-1.writing" for name in "ab")
+    for path in (young, old):
+        path.write_bytes(bytes(400))
+    os.utime(young, (time.time() - 60,) * 2)
+    os.utime(old, (time.time() - 7200,) * 2)
+    Cache(tmp_path / "c", 1000).put("0" * 64, kept_part(0), np.zeros(300, np.uint8))
+    assert young.exists()
+    assert not old.exists()
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(served, tmp_path):

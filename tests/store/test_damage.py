@@ -262,6 +262,36 @@ def test_padding_that_is_not_the_fill_value_is_seen_even_under_a_right_crc(tmp_p
     assert found_by_verify(tmp_path / "d.zarr") == {("rewards", "rewards/c/1")}
 
 
+@pytest.mark.parametrize("piece", [1, 7, 12, 1000])
+def test_padding_is_seen_whatever_the_pieces_it_is_read_in(piece, tmp_path, monkeypatch, record_property):
+    from alberta_data.store import leaves
+    from alberta_data.store.codecs import crc32c, crc_bytes
+
+    monkeypatch.setattr(leaves, "_PIECE", piece)
+    recipe = TINY.but(steps=13)
+    recipe.write(tmp_path / "d.zarr")
+    with open_store(tmp_path / "d.zarr") as store:
+        last = {name: layout.chunk_key(layout.chunks - 1) for name, layout in store.root.layouts.items()}
+        sizes = {
+            name: layout.rows % layout.chunk_rows * layout.row_bytes for name, layout in store.root.layouts.items()
+        }
+    assert not found_by_verify(tmp_path / "d.zarr")
+    for name in ("observations", "rewards"):
+        file = tmp_path / "d.zarr" / last[name]
+        whole = file.read_bytes()
+        assert 0 < sizes[name] < len(whole) - 4
+        for byte in range(sizes[name], len(whole)):
+            flip(file, byte, byte % 8)
+            if byte % 2 and byte < len(whole) - 4:  # under a right CRC too
+                body = file.read_bytes()[:-4]
+                overwrite(file, body + crc_bytes(crc32c(np.frombuffer(body, np.uint8))))
+            assert found_by_verify(tmp_path / "d.zarr") == {(name, last[name])}
+            with open_store(tmp_path / "d.zarr") as store, pytest.raises(DamagedDatasetError):
+                learn(store)
+            overwrite(file, whole)
+            record_property("T5", 1)
+
+
 def swap_chunks(originals, tmp_path, count, seed, record_property):
     rng, tried = random.Random(seed), 0
     others = {}
