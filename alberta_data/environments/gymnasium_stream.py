@@ -12,14 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-import gymnasium
 import numpy as np
 
 from alberta_data.blocks import Block, TimeStep
 from alberta_data.environments.actions import ActionCodec
 from alberta_data.environments.collector import Collector
 from alberta_data.environments.features import learning_block, next_rows
-from alberta_data.environments.making import check_environment
+from alberta_data.environments.making import check_environment, made_by_id
 from alberta_data.environments.parameters import PredictionMode
 from alberta_data.environments.policies import (
     Policy,
@@ -92,6 +91,12 @@ class _Walk:
         self.episode_count += ended
         self._seen = None if ended else after
         return _Transition(seen, row, float(reward), after, bool(terminated))
+
+
+def _check_value(value: Value | None) -> Value | None:
+    if value is not None and not callable(value):
+        raise ArgumentError(f"a value estimate must be a function of a feature vector, got {value!r:.80}")
+    return value
 
 
 def _discounted(transition: _Transition, gamma: float, value: Value | None, features: np.ndarray) -> np.ndarray:
@@ -186,7 +191,7 @@ class GymnasiumStream:
 
     def set_value_estimator(self, estimator: Value | None) -> None:
         """Set V, a function of s' as a float32 vector, for the targets of `VALUE`; without one V is 0."""
-        self._value = estimator
+        self._value = _check_value(estimator)
 
     def __iter__(self) -> Iterator[TimeStep]:
         """Return the stream itself."""
@@ -249,7 +254,7 @@ class TDStream:
 
     def update_value_function(self, value: Value) -> None:
         """Set V, from a feature vector to a number (a float, `()` or `(1,)`)."""
-        self._value = value
+        self._value = _check_value(value)
 
     def __iter__(self) -> Iterator[TimeStep]:
         """Return the stream itself."""
@@ -310,6 +315,11 @@ def make_gymnasium_stream(
     seed: int = 0,
     **env_kwargs: Any,
 ) -> GymnasiumStream:
-    """Return a `GymnasiumStream` of `gymnasium.make(env_id, **env_kwargs)`."""
-    env = gymnasium.make(env_id, **env_kwargs)
+    """Return a `GymnasiumStream` of `gymnasium.make(env_id, **env_kwargs)`.
+
+    Raises:
+        ArgumentError: no such environment or argument.
+        UnavailableError: something the environment needs is not installed.
+    """
+    env = made_by_id(env_id, env_kwargs)
     return GymnasiumStream(env, mode, policy, gamma, include_action_in_features, seed)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import difflib
 import importlib
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import metadata
 from typing import Any
 
@@ -92,17 +93,35 @@ def make_environment(parameters: EnvironmentStream, allow_import: Collection[str
     taken = [name for name in parameters.env_args if name in _OTHERS_ARGUMENTS]
     if taken:
         raise ArgumentError(f"env_args must be arguments of the environment, got {taken[0]!r}")
-    try:
+    with _told(call_text(parameters)):
         env = gymnasium.make(parameters.env_id, **parameters.env_args)
         for wrapper in parameters.wrappers:
             env = _wrapper(wrapper)(env)
+    return check_environment(env)
+
+
+def made_by_id(env_id: str, arguments: Mapping[str, Any]) -> gymnasium.Env:
+    """Return `gymnasium.make(env_id, **arguments)`, for code that trusts the id.
+
+    Raises:
+        ArgumentError: no such environment or argument.
+        UnavailableError: something the environment needs is not installed.
+    """
+    with _told(f"gymnasium.make({env_id!r}, …)"):
+        return gymnasium.make(env_id, **arguments)
+
+
+@contextmanager
+def _told(call: str) -> Iterator[None]:
+    """Turn what an environment raises while it is made into errors of ours."""
+    try:
+        yield
     except (gymnasium.error.DependencyNotInstalled, ImportError) as err:
-        raise UnavailableError(f"{call_text(parameters)} needs what is not installed: {_line(err)}") from err
+        raise UnavailableError(f"{call} needs what is not installed: {_line(err)}") from err
     except ArgumentError:
         raise
     except Exception as err:
-        raise ArgumentError(f"{call_text(parameters)} must work, got {type(err).__name__}: {_line(err)}") from err
-    return check_environment(env)
+        raise ArgumentError(f"{call} must work, got {type(err).__name__}: {_line(err)}") from err
 
 
 def check_environment(env: Any) -> gymnasium.Env:

@@ -196,6 +196,8 @@ def make_policy(
     """
     if callable(policy):
         return policy
+    if policy is not None and not isinstance(policy, str):
+        raise ArgumentError(f"policy must be a function of an observation, a text or None, got {policy!r:.80}")
     if policy is not None and policy.startswith("custom:"):
         raise UnavailableError(
             f"policy {policy.removeprefix('custom:')!r} is a function of its author's, which the spec can't hold; "

@@ -227,3 +227,19 @@ def test_multi_discrete_actions_are_features_one_a_component():
     assert found[0].shape == (20, 4)
     assert np.array_equal(found[0][:, 2:], np.array(env.taken, np.float32))
     assert isinstance(env.action_space, spaces.MultiDiscrete)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: make_gymnasium_stream("Nope-v7"), "Nope"),
+        (lambda: make_gymnasium_stream("CartPole-v1", bogus=1), "bogus"),
+        (lambda: make_gymnasium_stream("CartPole-v1", policy=3), "policy must be"),
+        (lambda: make_gymnasium_stream("CartPole-v1").set_value_estimator(3), "must be a function"),
+        (lambda: TDStream(gymnasium.make("CartPole-v1")).update_value_function("x"), "must be a function"),
+    ],
+)
+def test_what_is_no_environment_policy_or_value_is_refused_in_one_line(call, said):
+    with pytest.raises(ArgumentError, match=said) as caught:
+        call()
+    assert "\n" not in str(caught.value)
