@@ -23,7 +23,7 @@ class AlbertaDataError(Exception):
     exit_code = 70
 
     def __init__(self, *args: object):
-        super().__init__(*(" ".join(arg.split()) if isinstance(arg, str) and "\n" in arg else arg for arg in args))
+        super().__init__(*(arg.replace("\n", "\\n") if isinstance(arg, str) else arg for arg in args))
 
 
 class DifferenceFound(AlbertaDataError):
