@@ -104,6 +104,21 @@ def _check_bounds(name: str, number: int | float, bounds: Mapping[str, Any]) -> 
         raise ArgumentError(f"{name} must be at most {maximum}, got {number}")
 
 
+def check_whole(name: str, value: Any) -> int:
+    """Return a count given by a caller as an int; floats that are whole numbers will do.
+
+    Raises:
+        ArgumentError: not a whole number of at least 1.
+    """
+    try:
+        whole = not isinstance(value, bool) and int(value) == value and value >= 1
+    except (TypeError, ValueError, OverflowError):
+        whole = False
+    if not whole:
+        raise ArgumentError(f"{name} must be a whole number of at least 1, got {value!r:.80}")
+    return int(value)
+
+
 def is_tracer(value: Any) -> bool:
     """Say whether a value is one of jax's tracers, whose number is not known yet."""
     jax = sys.modules.get("jax")

@@ -151,9 +151,11 @@ def learn(
 
 def _read_run(path: Path | None) -> Any:
     """Return the run to go on from, or None."""
+    if path is None:
+        return None
     from alberta_data.runs import read_run
 
-    return None if path is None else read_run(path)
+    return read_run(path)
 
 
 def _refuse_beside_check(check: Path | None, datasets: Sequence[str], chosen: Sequence[Any]) -> None:

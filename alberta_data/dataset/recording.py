@@ -12,10 +12,9 @@ import numpy as np
 
 from alberta_data.blocks import Block
 from alberta_data.environments.parameters import EnvironmentStream
-from alberta_data.errors import ArgumentError
 from alberta_data.keys import PRNG, check_seed
 from alberta_data.store.layout import ArrayDeclaration
-from alberta_data.streams.base import Stream, check_steps
+from alberta_data.streams.base import Stream, check_steps, check_stream
 from alberta_data.streams.registry import is_registered
 from alberta_data.xla import CAN_CHANGE_A_BIT, made_with
 
@@ -87,8 +86,7 @@ class StreamRecording:
     ):
         from alberta_data import generation
 
-        if not all(hasattr(stream, name) for name in ("feature_dim", "init", "step")):
-            raise ArgumentError(f"a stream must have feature_dim, init and step, got {stream!r:.80}")
+        check_stream(stream)
         generation.check_block_steps(block_steps)
         self.stream, self.seed, self.steps, self._block_steps = (
             stream,

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from alberta_data.errors import ArgumentError
-from alberta_data.parameters import Parameters, is_parameter
+from alberta_data.parameters import Parameters, check_whole, is_parameter
 
 MAX_COUNT = 2**31 - 3
 """Where a normaliser's count stays: one below would still be added to, and 2^31 − 1 must not be passed."""
@@ -222,10 +222,4 @@ def check_feature_dim(feature_dim: Any) -> int:
     Raises:
         ArgumentError: not a whole number of at least 1.
     """
-    try:
-        whole = not isinstance(feature_dim, bool) and int(feature_dim) == feature_dim and feature_dim >= 1
-    except (TypeError, ValueError, OverflowError):
-        whole = False
-    if not whole:
-        raise ArgumentError(f"feature_dim must be a whole number of at least 1, got {feature_dim!r:.80}")
-    return int(feature_dim)
+    return check_whole("feature_dim", feature_dim)

@@ -21,6 +21,7 @@ from alberta_data.replay.fold import THREADS
 from alberta_data.replay.groups import Tracking
 from alberta_data.replay.traced import is_traced, over_stream, refuse_recordings
 from alberta_data.replay.trajectory import on_device
+from alberta_data.streams.base import check_steps, check_stream
 
 
 @dataclass(frozen=True)
@@ -138,9 +139,9 @@ def run_learning_loop(
     """
     import jax
 
-    num_steps = _whole(num_steps)
+    num_steps = check_steps(num_steps)
     check_learner(learner)
-    _check_stream(stream)
+    check_stream(stream)
     tracking = _tracking(learner, num_steps, step_size_tracking, normalizer_tracking)
     if is_traced(key, learner, learner_state):
         refuse_recordings(step_size_tracking=step_size_tracking, normalizer_tracking=normalizer_tracking)
@@ -217,16 +218,10 @@ def _blocks(stream: Any, key: Any, num_steps: int) -> Iterator[Block]:
     return (block for block, _ in generation.blocks(stream, key, num_steps))
 
 
-def _whole(num_steps: Any) -> int:
-    from alberta_data.streams.base import check_steps
-
-    return check_steps(num_steps)
-
-
 def _batched(learner: Any, stream: Any, num_steps: int, keys: Any, *rest: Any) -> tuple[Any, ...]:
     import jax
 
-    num_steps = _whole(num_steps)
+    num_steps = check_steps(num_steps)
     keys = _several(keys)
     if is_traced(keys, learner, rest):
         many = jax.tree.map(lambda *leaves: jax.numpy.stack(leaves), *map(_key, keys))
@@ -268,14 +263,6 @@ def _several(keys: Any) -> list[Any]:
 
 def _key(key_or_seed: Any) -> Any:
     return keys_of_jax.key(int(key_or_seed)) if isinstance(key_or_seed, (int, np.integer)) else key_or_seed
-
-
-def _check_stream(stream: Any) -> None:
-    if not all(hasattr(stream, name) for name in ("feature_dim", "init", "step")):
-        raise ArgumentError(
-            f"stream must have feature_dim, init(key) and step(state, idx), got {stream!r:.80}: "
-            "collect_trajectory takes an environment's"
-        )
 
 
 def _filled(found: list[Any]) -> list[tuple[Any, ...]]:

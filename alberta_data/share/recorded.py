@@ -89,9 +89,10 @@ class ParquetFile(Recorded):
             if pyarrow.types.is_fixed_size_list(kind):
                 kind, shape = kind.value_type, (kind.list_size,)
             try:
-                self.dtypes[name] = self._storable(name, kind.to_pandas_dtype())
-            except (NotImplementedError, TypeError):
-                self._storable(name, str(kind))
+                dtype = kind.to_pandas_dtype()
+            except NotImplementedError:  # NumPy has none: it is refused by the name that the file gives it
+                dtype = str(kind)
+            self.dtypes[name] = self._storable(name, dtype)
             self.shapes[name] = shape
 
     def blocks(self) -> Iterator[dict[str, np.ndarray]]:

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from alberta_data.blocks import TimeStep
 from alberta_data.errors import ArgumentError
 from alberta_data.keys import PRNG, Words, as_key, check_seed
-from alberta_data.parameters import Parameters
+from alberta_data.parameters import Parameters, check_whole
 
 __all__ = ["MAX_STEPS", "ScanStream", "Stream", "TimeStep"]
 
@@ -176,15 +176,23 @@ def check_steps(steps: Any) -> int:
     Raises:
         ArgumentError: not a whole number from 1 to 2^31 − 1, where the streams' int32 counter ends.
     """
-    try:
-        whole = not isinstance(steps, bool) and int(steps) == steps and steps >= 1
-    except (TypeError, ValueError, OverflowError):
-        whole = False
-    if not whole:
-        raise ArgumentError(f"steps must be a whole number of at least 1, got {steps!r:.80}")
-    if steps > MAX_STEPS:
+    count = check_whole("steps", steps)
+    if count > MAX_STEPS:
         raise ArgumentError(
-            f"steps must be at most {MAX_STEPS} (2^31 − 1, the streams' counter), got {int(steps)}: "
+            f"steps must be at most {MAX_STEPS} (2^31 − 1, the streams' counter), got {count}: "
             "split it over several seeds"
         )
-    return int(steps)
+    return count
+
+
+def check_stream(stream: Any) -> None:
+    """Check that something follows `ScanStream`.
+
+    Raises:
+        ArgumentError: it lacks `feature_dim`, `init` or `step`.
+    """
+    if not all(hasattr(stream, name) for name in ("feature_dim", "init", "step")):
+        raise ArgumentError(
+            f"a stream must have feature_dim, init(key) and step(state, idx), got {stream!r:.80}: "
+            "collect_trajectory takes an environment's"
+        )

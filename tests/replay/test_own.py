@@ -169,7 +169,7 @@ X, Y = np.ones((5, 4), np.float32), np.ones(5, np.float32)
         (lambda: run_learning_loop_batched(LEARNER, STREAM, 5, jax.random.PRNGKey(0)), "keys must be one a run"),
         (lambda: run_learning_loop_batched(LEARNER, STREAM, 5, 5), "keys must be one a run, got 5"),
         (lambda: run_learning_loop_batched(LEARNER, STREAM, 5, []), "keys must be at least one"),
-        (lambda: run_learning_loop(LEARNER, None, 5, KEY), "stream must have feature_dim"),
+        (lambda: run_learning_loop(LEARNER, None, 5, KEY), "a stream must have feature_dim"),
         (lambda: run_learning_loop(None, STREAM, 5, KEY), "learner must have init"),
         (lambda: learn_from_trajectory(None, X, Y), "learner must have init"),
         (lambda: learn_from_trajectory(LEARNER, "datasets/a.zarr"), "open_dataset it"),

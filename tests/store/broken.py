@@ -40,29 +40,30 @@ class With:
         return self._other[name] if name in self._other else getattr(self._module, name)
 
 
-class AnyText(str):
+class Alike:
+    """What differs from nothing."""
+
+    __slots__ = ()
+
+    def __eq__(self, other):
+        return True
+
+    def __ne__(self, other):
+        return False
+
+
+class AnyText(Alike, str):
     """A text that differs from no other."""
 
     __slots__ = ()
     __hash__ = str.__hash__
 
-    def __eq__(self, other):
-        return True
 
-    def __ne__(self, other):
-        return False
-
-
-class AnyBytes(bytes):
+class AnyBytes(Alike, bytes):
     """Bytes that differ from no others."""
 
+    __slots__ = ()
     __hash__ = bytes.__hash__
-
-    def __eq__(self, other):
-        return True
-
-    def __ne__(self, other):
-        return False
 
 
 def agreeing(cls):
