@@ -79,6 +79,13 @@ def _sealing() -> Any:
     return sealed
 
 
+def _bits_of(x: Any) -> Any:
+    import jax.numpy as jnp
+    from jax import lax
+
+    return lax.bitcast_convert_type(x, jnp.int32)
+
+
 def fused(a: Any, b: Any, c: Any) -> Any:
     """Return a·b + c rounded once, as one fused multiply-add would, whatever the compiler makes of it.
 
@@ -94,11 +101,8 @@ def fused(a: Any, b: Any, c: Any) -> Any:
     import jax.numpy as jnp
     from jax import lax
 
-    def bits_of(x: Any) -> Any:
-        return lax.bitcast_convert_type(x, jnp.int32)
-
     def upper_half(x: Any) -> Any:
-        return lax.bitcast_convert_type(bits_of(x) & -4096, jnp.float32)
+        return lax.bitcast_convert_type(_bits_of(x) & -4096, jnp.float32)
 
     def two_sum(x: Any, y: Any) -> tuple[Any, Any]:
         # Without the barriers XLA writes the whole expression out anew at each use, and compiles for minutes.
@@ -116,9 +120,9 @@ def fused(a: Any, b: Any, c: Any) -> Any:
     rest = (lost1 + lost2) + lost3
     total, lost = two_sum(product, c)
     low, beyond = two_sum(lost, rest)
-    even = (bits_of(low) & 1) == 0
+    even = (_bits_of(low) & 1) == 0
     toward = jnp.where((beyond > 0) == (low > 0), 1, -1)
-    odd = lax.bitcast_convert_type(bits_of(low) + toward, jnp.float32)
+    odd = lax.bitcast_convert_type(_bits_of(low) + toward, jnp.float32)
     return total + jnp.where((beyond != 0) & even, odd, low)
 
 
@@ -150,7 +154,8 @@ def exp(x: Any, zero: Any) -> Any:
     near_one = np.float32(1.0) + (r + scaled(square, tail))
     # Times 2^n, written as a division: the compiler takes multiplications for cheap and would work all of this out
     # anew for every use.
-    inverse = lax.bitcast_convert_type((127 - n.astype(jnp.int32)) << 23, jnp.float32)
+    # 1.5 · 2^23 + 127 − n is exact and ends in the bits of 127 − n; a conversion would mind NaN and the ends of int32.
+    inverse = lax.bitcast_convert_type(_bits_of(np.float32(12583039) - n) << 23, jnp.float32)
     return near_one / inverse
 
 

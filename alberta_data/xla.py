@@ -80,6 +80,11 @@ def pinned_flags(flags: str) -> str:
     return " ".join(f"--{name}={value}" for name, value in parsed.items())
 
 
+def cores() -> int:
+    """Return how many processors this process may run on: as many programs as XLA runs at once."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def backend_started() -> bool:
     """Say whether jax has started a backend in this process, after which flags are not read any more."""
     bridge = sys.modules.get("jax._src.xla_bridge")

@@ -50,3 +50,11 @@ def test_both_sums_add_in_one_order_whatever_lies_along_the_other_axes(size):
     assert np.array_equal(jax.jit(exact.sum_last)(terms), expected)
     assert np.array_equal(jax.jit(exact.sum_features)(terms.T), expected)
     assert np.array_equal(jax.jit(exact.sum_last)(terms[2]), expected[2])
+
+
+def test_the_exponential_of_zero_is_one_and_of_nan_is_nan_whatever_its_bits():
+    payloads = np.array([0x7FC00000, 0x7F800001, 0xFFC00001, 0x7FFFFFFF], np.uint32).view(np.float32)
+    values = np.concatenate([np.array([0.0, -0.0], np.float32), payloads])
+    found = np.asarray(jax.jit(exact.exp)(values, np.int32(0)))
+    assert np.array_equal(found[:2], [1.0, 1.0])
+    assert np.isnan(found[2:]).all()

@@ -103,8 +103,11 @@ class Autostep(Optimizer):
         squares = x * x
         g = error * x * h
         size = jnp.abs(g)
-        v = jnp.maximum(size, v + seal((1.0 / tau) * alpha * squares * (size - v), zero))
-        alpha = jnp.where(v > 0.0, alpha * exp(jnp.where(v > 0.0, mu * g / v, 0.0), zero), alpha)
+        faded = v + seal((1.0 / tau) * alpha * squares * (size - v), zero)
+        # `maximum`, NaN where either is: one instruction where `jnp.maximum` takes four.
+        v = jnp.where(size > faded, size, faded)
+        # e^0 is 1 exactly, so α stays as it is where v is 0.
+        alpha = alpha * exp(jnp.where(v > 0.0, mu * g / v, 0.0), zero)
         total = sum_features(seal(alpha * squares, zero))[None]
         alpha = alpha / lax.optimization_barrier(jnp.maximum(total, 1.0))
         alpha = lax.optimization_barrier(jnp.clip(alpha, *STEP_SIZE_BOUNDS))

@@ -99,7 +99,9 @@ class IDBD(Optimizer):
         beta = jnp.where(is_bias, jnp.clip(beta * power, *BIAS_BOUNDS), beta)
         step_sizes = lax.optimization_barrier(jnp.where(is_bias, beta, power))
         step = seal(step_sizes * error * x, zero)
-        decay = jnp.maximum(1.0 - seal(step_sizes * (x * x), zero), 0.0)
+        decay = 1.0 - seal(step_sizes * (x * x), zero)
+        # `maximum` with 0, NaN where it is: one instruction where `jnp.maximum` takes four.
+        decay = jnp.where(decay < 0.0, 0.0, decay)
         h = seal(h * decay, zero) + step
         return step, packed._replace(rows=(beta, h)), step_sizes
 

@@ -1,6 +1,6 @@
 """Learners folded over blocks: a grid reads the data once, and it makes no difference where the blocks come from.
 
-Learners of one kind and one target column go into groups of eight lanes; two threads share the groups. No bit depends
+Learners of one kind and one target column go into groups of eight lanes; threads share the groups. No bit depends
 on the grouping: a member's metrics and state are those of the learner alone.
 """
 
@@ -20,7 +20,8 @@ from alberta_data.learners import LinearLearner
 from alberta_data.replay.groups import LANES, NOT_TRACKED, Group, Tracking
 from alberta_data.replay.rows import rows_of
 
-THREADS = 2
+THREADS = xla.cores() + 1
+"""Groups that are learned from at once: one more than there are processors, since each also waits."""
 
 
 class Member(NamedTuple):
@@ -43,7 +44,7 @@ class GroupMetrics(NamedTuple):
 
 
 class Fold:
-    """A grid of learners, fed block by block. Use it as a context: it owns two threads.
+    """A grid of learners, fed block by block. Use it as a context: it owns threads.
 
     Args:
         learners: at least one.

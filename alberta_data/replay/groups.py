@@ -209,8 +209,11 @@ def padded(rows: np.ndarray, size: int) -> np.ndarray:
 
 
 def _width(members: int) -> int:
-    """Return the lanes for so many members: a power of two, which fills vector registers."""
-    return 1 << (members - 1).bit_length()
+    """Return the lanes for so many members: a power of two that fills a register.
+
+    Not two: jax 0.10 takes three times as long for two lanes as for four.
+    """
+    return max(4, 1 << (members - 1).bit_length())
 
 
 def _rows(interval: int, room: int) -> int:

@@ -13,6 +13,8 @@ import numpy as np
 from alberta_data.errors import ArgumentError
 
 PIECE = 1 << 12
+# Bytes of windows that are folded at once: what is copied for it stays in the processor's cache.
+_IN_CACHE = 1 << 19
 
 
 class Curves(NamedTuple):
@@ -86,7 +88,10 @@ class WindowFold:
         return (count, int(sizes[0])) if count else None
 
     def _add_windows(self, metrics: np.ndarray, count: int) -> None:
-        self._done += list(zip(*_folded(metrics.reshape(count, -1, *metrics.shape[1:])), strict=True))
+        windows = metrics.reshape(count, -1, *metrics.shape[1:])
+        at_once = max(1, _IN_CACHE // windows[0].nbytes)
+        for first in range(0, count, at_once):
+            self._done += list(zip(*_folded(windows[first : first + at_once]), strict=True))
         self._position += len(metrics)
         self._piece_start = self._position
 

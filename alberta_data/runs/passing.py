@@ -18,12 +18,14 @@ from alberta_data.runs.folder import RunFolder
 from alberta_data.runs.request import Request
 from alberta_data.runs.tally import FullMetrics, Tally, below
 
-SAVE_STEPS = 1 << 23
-"""Steps, times members, between two checkpoints of a run: some seconds of learning."""
+SAVE_WEIGHTS = 1 << 30
+"""Weights learned, times steps, between two checkpoints of a run: some seconds of learning."""
 _ROWS_BYTES = 16 << 20
 """Most bytes of rows in a block: several are in memory at once."""
-_BEHIND = 2
-"""Blocks whose metrics may wait while the next one is learned from."""
+_GROUPS_BEHIND = 4
+"""Groups whose metrics of a block may wait to be tallied, while they learn from the next one."""
+_BLOCKS_BEHIND = 2
+"""Blocks of which every step's metrics may wait to be written."""
 
 
 class Pass:
@@ -59,6 +61,7 @@ class Pass:
             tracking=request.tracking,
         )
         self.tallies = {tuple(places): Tally(places, request.edges, request.curve_edges) for places in self.fold.groups}
+        self._tallying: dict[tuple[int, ...], Future[None] | None] = dict.fromkeys(self.tallies)
         self._waiting: deque[Future[None]] = deque()
 
     def run(self, dataset: Any, progress: Callable[[int], None]) -> None:
@@ -74,7 +77,8 @@ class Pass:
         request = self._request
         position = self._resume()
         saved = position
-        every = max(request.block_steps, SAVE_STEPS // len(self.fold.members))
+        weights = len(self.fold.members) * (self.fold.feature_dim + 1)
+        every = max(request.block_steps, SAVE_WEIGHTS // weights)
         with self.fold, ThreadPoolExecutor(1) as worker:
             try:
                 for block in self._blocks(dataset, position):
@@ -103,11 +107,16 @@ class Pass:
         """Learn from a block and have its metrics tallied; say whether a member is left."""
 
         def then(found: GroupMetrics) -> None:
-            # Groups keep every core busy, and tally for themselves; a group alone leaves it to another core.
-            if len(self.tallies) > 1:
-                self._tally(found)
+            # One more thread tallies, as long as it keeps up: two that tally at once wait for each other, and leave a
+            # core idle. A group's own steps stay in order.
+            group = tuple(found.members)
+            if (before := self._tallying[group]) is not None:
+                before.result()
+            waiting = sum(other is not None and not other.done() for other in self._tallying.values())
+            if waiting < _GROUPS_BEHIND:
+                self._tallying[group] = worker.submit(self._tally, found)
             else:
-                self._waiting.append(worker.submit(self._tally, found))
+                self._tally(found)
 
         try:
             found = self.fold.advance(block, then)
@@ -115,8 +124,7 @@ class Pass:
             return False
         if self._full is not None:
             self._waiting.append(worker.submit(self._full.add, block.start, len(block), found, self.fold.stopped))
-        a_block = (len(self.tallies) == 1) + (self._full is not None)
-        while len(self._waiting) > _BEHIND * a_block:
+        while len(self._waiting) > _BLOCKS_BEHIND:
             self._waiting.popleft().result()
         return True
 
@@ -124,8 +132,10 @@ class Pass:
         self.tallies[tuple(found.members)].add(found.metrics)
 
     def _drain(self) -> None:
-        while self._waiting:
-            self._waiting.popleft().result()
+        for future in (*self._tallying.values(), *self._waiting):
+            if future is not None:
+                future.result()
+        self._waiting.clear()
 
     def _save(self) -> None:
         self._drain()

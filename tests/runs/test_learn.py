@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, field
 
 import jax
@@ -180,6 +181,35 @@ def test_members_of_other_grids_have_the_same_digest(dataset, run, tmp_path):
     assert alone.members[0]["digest"] == run.members[2]["digest"]
 
 
+@pytest.mark.parametrize("seconds", [0.0, 0.02])
+@pytest.mark.parametrize("groups_behind", [0, 1, 4])
+def test_a_run_does_not_depend_on_who_tallies_when(dataset, run, tmp_path, monkeypatch, groups_behind, seconds):
+    tally, busy = passing.Pass._tally, set()
+
+    def slowly(self, found):
+        group = tuple(found.members)
+        assert group not in busy
+        busy.add(group)
+        time.sleep(seconds)
+        tally(self, found)
+        busy.remove(group)
+
+    monkeypatch.setattr(passing, "_GROUPS_BEHIND", groups_behind)
+    monkeypatch.setattr(passing.Pass, "_tally", slowly)
+    monkeypatch.setattr(request, "BLOCK_BYTES", 4 * 16 * 4096)
+    assert learn(dataset, GRID, path=tmp_path / "run").digest == run.digest
+
+
+def test_a_tally_that_fails_ends_the_run(dataset, tmp_path, monkeypatch):
+    def fails(self, found):
+        raise Interrupted
+
+    monkeypatch.setattr(passing.Pass, "_tally", fails)
+    with pytest.raises(Interrupted):
+        learn(dataset, GRID, path=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 class Interrupted(Exception):
     pass
 
@@ -190,7 +220,7 @@ class Interrupted(Exception):
 @pytest.mark.parametrize("stop_at", [1, 9_000, 29_000])
 def test_an_interrupted_run_resumes_to_the_same_bytes(dataset, tmp_path, monkeypatch, stop_at, options):
     whole = learn(dataset, GRID, path=tmp_path / "whole", **options)
-    monkeypatch.setattr(passing, "SAVE_STEPS", 1)
+    monkeypatch.setattr(passing, "SAVE_WEIGHTS", 1)
     monkeypatch.setattr(request, "BLOCK_BYTES", 4 * 16 * 1024)
 
     def stop(done, total):
@@ -541,7 +571,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(dataset, tmp_path):
         "import os, signal, sys; from alberta_data.xla import pin; pin()\n"
         "from alberta_data.dataset import open_dataset; from alberta_data.learners import *\n"
         "from alberta_data.runs import learn, passing, request\n"
-        "passing.SAVE_STEPS, request.BLOCK_BYTES = 1, 16 * 2048\n"
+        "passing.SAVE_WEIGHTS, request.BLOCK_BYTES = 1, 16 * 2048\n"
         "def killed(done, total):\n"
         "    if done > 15000: os.kill(os.getpid(), signal.SIGKILL)\n"
         "learn(open_dataset(sys.argv[1]), LinearLearner(IDBD(0.02, 0.01)), path=sys.argv[2], progress=killed)\n"
