@@ -12,28 +12,30 @@ from typing import Any
 
 import numpy as np
 
-from alberta_data import keys
+from alberta_data import host_keys, keys
 from alberta_data.blocks import CHECKPOINT_STEPS, Block
 from alberta_data.errors import ArgumentError, UnavailableError
 from alberta_data.streams.base import Stream, check_steps
 from alberta_data.xla import forked
 
-MAX_BLOCK_BYTES = 64 * 2**20
+BLOCK_STEPS = 2**16
+"""Most steps of a block. Longer ones are no faster: the memory of their numbers goes back to the system each time."""
+MAX_BLOCK_BYTES = 8 * 2**20
 """Most bytes of observations and targets that one block takes on the CPU."""
 
 
 def block_length(stream: Any, device: Any = None) -> int:
-    """Return the steps of a block: a power of two, at most 2^17, that keeps it within `MAX_BLOCK_BYTES`.
+    """Return the steps of a block: a power of two, at most `BLOCK_STEPS`, that keeps it within `MAX_BLOCK_BYTES`.
 
     Args:
         stream: its `feature_dim` decides.
-        device: a jax device; an accelerator's own memory takes the place of the 64 MiB, a 64th of it.
+        device: a jax device; an accelerator's own memory takes the place of the 8 MiB, a 64th of it.
     """
     room = MAX_BLOCK_BYTES
     if device is not None and device.platform != "cpu":
         room = int((device.memory_stats() or {}).get("bytes_limit", 64 * MAX_BLOCK_BYTES)) // 64
     rows = max(1, room // (4 * (stream.feature_dim + 1)))
-    return min(CHECKPOINT_STEPS, 1 << (rows.bit_length() - 1))
+    return min(BLOCK_STEPS, 1 << (rows.bit_length() - 1))
 
 
 def check_block_steps(block_steps: int | None) -> None:
@@ -60,8 +62,15 @@ def initial_state(stream: Any, seed_or_key: Any) -> Any:
     """
     import jax
 
-    is_seed = isinstance(seed_or_key, (int, np.integer))
-    key = keys.key(int(seed_or_key)) if is_seed else seed_or_key
+    if not isinstance(seed_or_key, (int, np.integer)):
+        key = seed_or_key
+    elif isinstance(stream, Stream) and stream.in_phases:
+        # The two words alone: a typed key of our implementation costs the import of `jax.extend`.
+        from alberta_data.streams import phases
+
+        return phases.initial(stream, host_keys.key(int(seed_or_key)))
+    else:
+        key = keys.key(int(seed_or_key))
     # A count that begins as Python's 0 has the dtype that it will have after the first step.
     return jax.tree.map(jax.numpy.asarray, stream.init(key))
 
@@ -83,7 +92,7 @@ def blocks(
         stream: any stream that follows `ScanStream`; ours are made in four phases, others by a plain scan.
         seed_or_key: a seed 0 … 2^32 − 1, or a threefry key.
         steps: where to stop, at most 2^31 − 1.
-        block_steps: most steps of a block; by default what `block_length` gives.
+        block_steps: most steps of a block, at most 2^17; by default what `block_length` gives.
         start: index of the first step; the state before it has to be given unless it is 0.
         state: the state before step `start`.
         hidden: put what the targets were made with (weights, scales, …) into the blocks' arrays too.

@@ -15,6 +15,7 @@ function: modules that only describe a stream import this one without it.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -110,7 +111,7 @@ def bits(key: Words, size: int) -> Any:
     import jax.numpy as jnp
 
     counters = jnp.arange(size, dtype=jnp.uint32).reshape((1,) * key.high.ndim + (size,))
-    a, b = threefry2x32(Words(key.high[..., None], key.low[..., None]), jnp.zeros_like(counters), counters)
+    a, b = threefry2x32(_columns(key), jnp.zeros_like(counters), counters)
     return a ^ b
 
 
@@ -133,12 +134,16 @@ def normal(key: Words, size: int, scale: float = 1.0) -> Any:
 
     The constants √2 and `scale` are merged into one product, as XLA merges them in the published definitions.
     """
+    return scaled_root2(scale) * _unscaled(bits(key, size))
+
+
+def _unscaled(words: Any) -> Any:
+    """Return normal numbers of standard deviation 1/√2 from random words."""
     from jax import lax
 
     low = np.nextafter(np.float32(-1), np.float32(0), dtype=np.float32)
     # (1 − low) rounds to 2, and a product by 2 is exact: no seal needed before `low` is added.
-    uniform_ = lax.max(low, _unit(bits(key, size)) * np.float32(2) + low)
-    return scaled_root2(scale) * lax.erf_inv(uniform_)
+    return lax.erf_inv(lax.max(low, _unit(words) * np.float32(2) + low))
 
 
 @dataclass(frozen=True)
@@ -159,13 +164,55 @@ class Normal:
         """Return the numbers, float32 `(*steps, size)`."""
         return normal(self.key, self.size, self.scale)
 
-    def filled(self) -> Any:
-        """Return the numbers with the last axis filled up to whole vector registers, to be trimmed by the reader.
 
-        What does not fill a register is made one number at a time, and five of those cost more than eight together.
-        """
-        width = self.size if self.size == 1 else -(-self.size // _LANES) * _LANES
-        return normal(self.key, width, self.scale)
+def together(promises: Sequence[Normal]) -> list[Any]:
+    """Return the numbers of several promises in as few arrays as serve; `apart` cuts them.
+
+    Those of more than one number a key lie side by side in the first array, filled up to whole vector registers: what
+    does not fill one is made a number at a time, and five of those cost more than eight together. Those of one number
+    have arrays of their own, with the steps along the vector.
+    """
+    wide = [promise for promise in promises if promise.size > 1]
+    single = [promise.numbers() for promise in promises if promise.size == 1]
+    return [_side_by_side(wide), *single] if wide else single
+
+
+def apart(arrays: Sequence[Any], promises: Sequence[Normal]) -> list[Any]:
+    """Return each promise's numbers, float32 `(*steps, size)`, from what `together` made of the same promises."""
+    found, first = [], 0
+    shared = any(promise.size > 1 for promise in promises)
+    single = iter(arrays[1:] if shared else arrays)
+    for promise in promises:
+        if promise.size == 1:
+            found.append(next(single))
+        else:
+            found.append(arrays[0][..., first : first + promise.size])
+            first += promise.size
+    return found
+
+
+def _side_by_side(promises: Sequence[Normal]) -> Any:
+    """Return the numbers of promises one after another, `(*steps, width)`: every column has its key, counter, scale."""
+    import jax.numpy as jnp
+
+    stops = np.cumsum([promise.size for promise in promises]).astype(np.uint32)
+    width = -(-int(stops[-1]) // _LANES) * _LANES
+    column = jnp.arange(width, dtype=jnp.uint32).reshape((1,) * promises[0].key.high.ndim + (width,))
+    key, counter, scale = Words(column, column), column, column.astype(jnp.float32)
+    for promise, stop in reversed(list(zip(promises, stops, strict=True))):
+        # The columns from `stop` on are those of the promises after it, or mean nothing.
+        here = (column < stop) | (stop == stops[-1])
+        mine = _columns(promise.key)
+        key = Words(*(jnp.where(here, ours, other) for ours, other in zip(mine, key, strict=True)))
+        counter = jnp.where(here, column - (stop - np.uint32(promise.size)), counter)
+        scale = jnp.where(here, scaled_root2(promise.scale), scale)
+    a, b = threefry2x32(key, jnp.zeros_like(counter), counter)
+    return scale * _unscaled(a ^ b)
+
+
+def _columns(key: Words) -> Words:
+    """Return a key, or one a step, with a last axis for the numbers of each."""
+    return Words(key.high[..., None], key.low[..., None])
 
 
 def uniform(key: Words, size: int, low: float, high: float) -> Any:
@@ -260,6 +307,22 @@ def as_key(any_key: Any) -> Any:
         ArgumentError: the key is of another implementation (`rbg`, …), or no key at all.
     """
     import jax
+
+    return jax.random.wrap_key_data(_data_of(any_key), impl=implementation())
+
+
+def words_of(any_key: Any) -> Words:
+    """Return the two words of a threefry key, typed or raw, or of an array of them.
+
+    Raises:
+        ArgumentError: see `as_key`.
+    """
+    data = _data_of(any_key)
+    return Words(data[..., 0], data[..., 1])
+
+
+def _data_of(any_key: Any) -> Any:
+    import jax
     import jax.numpy as jnp
 
     if hasattr(any_key, "dtype") and jnp.issubdtype(any_key.dtype, jax.dtypes.prng_key):
@@ -279,15 +342,7 @@ def as_key(any_key: Any) -> Any:
             f"a key must be threefry2x32 (two uint32 words), got {words.dtype} of shape {words.shape}: "
             "make it with jax.random.key(seed, impl='threefry2x32')"
         )
-    return jax.random.wrap_key_data(words, impl=implementation())
-
-
-def words_of(typed_key: Any) -> Words:
-    """Return the two words of a typed key, or of an array of them."""
-    import jax
-
-    data = jax.random.key_data(typed_key)
-    return Words(data[..., 0], data[..., 1])
+    return words
 
 
 def key_like(words: Words, like: Any) -> Any:

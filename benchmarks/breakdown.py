@@ -128,7 +128,7 @@ def phases_alone(stream: Any, steps: int) -> Spans:
 
     from alberta_data import generation
     from alberta_data.exact import zero_of
-    from alberta_data.keys import as_key, words_of
+    from alberta_data.keys import words_of
     from alberta_data.streams import phases
 
     capacity = min(generation.block_length(stream), 1 << (steps - 1).bit_length())
@@ -138,12 +138,12 @@ def phases_alone(stream: Any, steps: int) -> Spans:
 
     @jax.jit
     def chain(key: Any, count: Any) -> Any:
-        return phases._chain(words_of(as_key(key)), count, capacity)
+        return phases._chain(words_of(key), count, capacity)
 
     @jax.jit
     def drift(state: Any, step_keys: Any, filled: Any, count: Any) -> Any:
         state = phases._open(stream, state)
-        drawn = jax.tree.map(lambda normal, made: made[..., : normal.size], stream.draw(step_keys), filled)
+        drawn = phases._drawn(stream, step_keys, filled)
         return phases._drift(stream, state, drawn, step_keys, count, capacity, zero_of(state.step_count))
 
     def alone(run: Callable[[], Any]) -> list[float]:

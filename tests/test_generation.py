@@ -9,10 +9,10 @@ from alberta_data.streams.synthetic import AbruptChangeStream
 
 
 @pytest.mark.parametrize("features", [1, 20, 127, 128, 300, 10_000, 20_000_000])
-def test_a_block_is_the_largest_power_of_two_within_64_mebibytes(features):
+def test_a_block_is_the_largest_power_of_two_within_8_mebibytes(features):
     length = generation.block_length(AbruptChangeStream(features))
     row = 4 * (features + 1)
-    assert length == min(2**17, 1 << (max(1, 64 * 2**20 // row).bit_length() - 1))
+    assert length == min(2**16, 1 << (max(1, 8 * 2**20 // row).bit_length() - 1))
 
 
 def test_every_block_ends_at_a_multiple_of_the_checkpoint_steps():

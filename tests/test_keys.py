@@ -59,11 +59,21 @@ def test_many_keys_at_once_give_what_each_gives_alone():
     assert np.array_equal(together, np.stack(alone))
 
 
-def test_numbers_filled_up_to_whole_registers_begin_with_the_numbers_asked_for():
-    promised = keys.Normal(keys.words_of(keys.key(1)), 20, 0.5)
-    filled, numbers = promised.filled(), promised.numbers()
-    assert filled.shape == (24,)
-    assert np.array_equal(filled[:20], numbers)
+@pytest.mark.parametrize("steps", [(), (5,)])
+@pytest.mark.parametrize("sizes", [(20,), (1,), (1, 1), (20, 1), (20, 20, 1), (3, 1, 20, 64, 1), (8, 8)])
+def test_numbers_drawn_together_are_those_drawn_alone(sizes, steps):
+    words = keys.words_of(jax.random.split(keys.key(1), steps or (1,)))
+    words = words if steps else keys.Words(words.high[0], words.low[0])
+
+    def promised(words):
+        return [keys.Normal(keys.split(words, i), size, 0.5 + i) for i, size in enumerate(sizes)]
+
+    drawn = jax.jit(lambda words: keys.together(promised(words)))(words)
+    assert len(drawn) == sum(size == 1 for size in sizes) + any(size > 1 for size in sizes)
+    assert all(array.shape[-1] == 1 or array.shape[-1] % 8 == 0 for array in drawn)
+    alone = jax.jit(lambda words: [promise.numbers() for promise in promised(words)])(words)
+    for numbers, found in zip(alone, keys.apart(drawn, promised(words)), strict=True):
+        assert np.array_equal(found, numbers)
 
 
 def test_any_threefry_key_typed_or_raw_is_carried_on():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alberta_data.cli import options, output
 from alberta_data.cli.command import command
-from alberta_data.cli.computing import prepare
+from alberta_data.cli.computing import prepare_to_generate
 from alberta_data.cli.making import described
 from alberta_data.cli.progress import Progress
 from alberta_data.cli.stopping import resumable
@@ -29,7 +29,7 @@ def extend(
     The rows there are are checked while they are copied. The result is the dataset that `generate` makes of as many
     steps. Prints its path to stdout.
     """
-    prepare()
+    prepare_to_generate()
     from alberta_data.dataset.opened import open_dataset
 
     with (

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from alberta_data.cli import numbers, output
-from alberta_data.cli.computing import prepare
+from alberta_data.cli.computing import prepare_to_generate
 from alberta_data.cli.progress import Progress
 from alberta_data.cli.stopping import resumable
 
@@ -34,7 +34,7 @@ class Destination:
 
 def make(stream: Any, to: Destination, allow_import: tuple[str, ...] = ()) -> int:
     """Create the dataset and print its path to stdout, or print the plan where that was asked for."""
-    prepare()
+    prepare_to_generate()
     from alberta_data.dataset.creating import create_dataset, plan_dataset
 
     plan = plan_dataset(

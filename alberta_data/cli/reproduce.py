@@ -10,7 +10,7 @@ import typer
 
 from alberta_data.cli import numbers, options, output
 from alberta_data.cli.command import command
-from alberta_data.cli.computing import prepare
+from alberta_data.cli.computing import prepare_to_generate
 from alberta_data.cli.progress import Progress
 from alberta_data.cli.stopping import resumable
 
@@ -37,7 +37,7 @@ def reproduce(
     Exit 1 where a number differs: the first step, how many, how far apart, and what of versions and settings
     differs. Exit 8 where it cannot be made here.
     """
-    prepare()
+    prepare_to_generate()
     from alberta_data import dataset as library
     from alberta_data.errors import ArgumentError, DifferenceFound
 

@@ -22,7 +22,7 @@ from alberta_data.store.plain import PlainRows
 from alberta_data.store.rows import FinishedChunk, RowWriter, as_bytes, chunk_folders
 from alberta_data.store.stage import Stage
 
-_BLOCKS_WAITING = 2
+_BLOCKS_WAITING = 1
 _CHUNKS_WAITING = 64
 
 

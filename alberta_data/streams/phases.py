@@ -14,7 +14,7 @@ import numpy as np
 
 from alberta_data.blocks import TimeStep
 from alberta_data.exact import zero_of
-from alberta_data.keys import Words, as_key, key_like, split, words_of
+from alberta_data.keys import Words, apart, key_like, split, together, words_of
 
 
 class BlockOutput(NamedTuple):
@@ -45,7 +45,7 @@ def _open(stream: Any, state: Any) -> Any:
     import jax.numpy as jnp
 
     state = stream.unwrap(state)
-    return state._replace(key=words_of(as_key(state.key)), step_count=jnp.asarray(state.step_count, jnp.int32))
+    return state._replace(key=words_of(state.key), step_count=jnp.asarray(state.step_count, jnp.int32))
 
 
 def _close(stream: Any, state: Any, like: Any) -> Any:
@@ -54,7 +54,7 @@ def _close(stream: Any, state: Any, like: Any) -> Any:
 
 
 def initial(stream: Any, key: Any) -> Any:
-    """Return the state before step 0 from a typed key."""
+    """Return the state before step 0 from a key, typed or raw; the state's key takes that form."""
     return _initial_program(stream)(key)
 
 
@@ -117,17 +117,18 @@ def _numbers_program(stream: Any, capacity: int) -> Any:
     import jax
 
     def program(key: Any, steps: Any) -> tuple[Words, Words, Any]:
-        after, step_keys = _chain(words_of(as_key(key)), steps, capacity)
-        return after, step_keys, jax.tree.map(lambda normal: normal.filled(), stream.draw(step_keys))
+        after, step_keys = _chain(words_of(key), steps, capacity)
+        return after, step_keys, together(jax.tree.leaves(stream.draw(step_keys)))
 
     return jax.jit(program)
 
 
-def _sizes(stream: Any, step_keys: Words) -> Any:
-    """Return how many numbers a step has of each kind, in the form of what `draw` promises; nothing is drawn."""
+def _drawn(stream: Any, step_keys: Words, filled: Any) -> Any:
+    """Return the numbers that `_numbers_program` made, in the form of what `draw` promises."""
     import jax
 
-    return jax.tree.map(lambda normal: normal.size, stream.draw(step_keys))
+    promises, tree = jax.tree.flatten(stream.draw(step_keys))
+    return jax.tree.unflatten(tree, apart(filled, promises))
 
 
 @lru_cache(maxsize=64)
@@ -140,7 +141,7 @@ def _finish_program(stream: Any, capacity: int, hidden: bool) -> Any:
         given = stream.unwrap(state).key
         state = _open(stream, state)
         zero = zero_of(state.step_count)
-        drawn = jax.tree.map(lambda size, numbers: numbers[..., :size], _sizes(stream, step_keys), filled)
+        drawn = _drawn(stream, step_keys, filled)
         if stream.recursive:
             after, seen = _drift(stream, state, drawn, step_keys, steps, capacity, zero)
         else:

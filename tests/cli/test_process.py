@@ -77,6 +77,19 @@ def test_a_full_disk_under_stdout_is_told(frozen: Path) -> None:
     assert "No space left" in ran.stderr
 
 
+@pytest.mark.parametrize(("words", "code"), [(["--version"], 0), (["show", "nothing-there"], 2)])
+def test_what_others_left_for_the_exit_is_done_and_the_code_is_kept(words: list[str], code: int, here: Path) -> None:
+    text = (
+        "import atexit, sys\n"
+        "from alberta_data.cli.main import script\n"
+        "atexit.register(print, 'closed', end='')\n"
+        f"sys.argv[1:] = {words!r}\n"
+        "script()"
+    )
+    ran = subprocess.run([sys.executable, "-c", text], cwd=here, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout.endswith("closed")) == (code, True)
+
+
 def test_it_works_without_a_home_and_with_closed_streams(here: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name not in ("HOME", "ALBERTA_DATA_CACHE")}
     environment["XDG_CACHE_HOME"] = "/proc/nowhere"
