@@ -26,7 +26,7 @@ WIDE = {1: 10_000_000, 10_000: 20_000}
 def bound(work: str, features: int, started: int) -> int:
     """Return the bytes that the formula of docs/performance.md allows."""
     row = 4 * (features + 1)
-    block = min(2**17, 2 ** (64 * MIB // row).bit_length() // 2) * row
+    block = min(2**16, 2 ** (8 * MIB // row).bit_length() // 2) * row
     if work == "generate":
         return started + 150 * MIB + 10 * block
     if work == "verify":

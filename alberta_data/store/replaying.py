@@ -19,8 +19,8 @@ from alberta_data.blocks import Block
 from alberta_data.store.leaves import LeafReader
 
 _ALIGNMENT = 64
-# Steps that are read ahead, where blocks are shorter.
-_AHEAD = 65_536
+# Steps that are read ahead where blocks are shorter, and the bytes that these may take.
+_AHEAD, _AHEAD_BYTES = 65_536, 8 * 2**20
 
 
 class _Pool:
@@ -141,7 +141,8 @@ class BlockReader:
 
     def __init__(self, readers: Mapping[str, LeafReader], start: int, stop: int, block_steps: int, *, ahead: int):
         rows = {name: _Rows(reader, block_steps, stop) for name, reader in readers.items()}
-        depth = max(ahead, min(-(-_AHEAD // block_steps), 64))
+        steps = min(_AHEAD, _AHEAD_BYTES // max(1, sum(reader.layout.row_bytes for reader in readers.values())))
+        depth = max(ahead, min(-(-steps // block_steps), 64))
         self._producer = _Producer(rows, start, stop, block_steps, depth)
         self._thread = threading.Thread(target=self._producer.run, name="alberta-data read", daemon=True)
         self._thread.start()

@@ -3,13 +3,14 @@
 import gc
 import os
 import threading
+import time
 import zipfile
 
 import numpy as np
 import pytest
 
 from alberta_data.errors import ArgumentError, DamagedDatasetError, RefusedError
-from alberta_data.store import open_store
+from alberta_data.store import ArrayDeclaration, open_store, replaying
 from tests.store.damage import flip
 from tests.store.made import EVEN, LEAFY, PACKED, SMALL, TINY
 
@@ -70,6 +71,24 @@ def test_buffers_are_used_again(stores):
     with stores["leafy"].blocks(block_steps=2**12) as blocks:
         addresses = {block.arrays["flags"].ctypes.data // 2**16 for block in blocks}
     assert len(addresses) < 25
+
+
+def test_what_is_read_ahead_of_a_slow_reader_has_its_bound_in_bytes(tmp_path, monkeypatch):
+    wide = SMALL.but(steps=4096, chunk_steps=512, arrays=(ArrayDeclaration("flags", "uint8", (16_384,)),))
+    wide.write(tmp_path / "wide")
+    read, taken = replaying.LeafReader.read, []
+
+    def counted(self, start, stop, data):
+        taken.append(data.nbytes)
+        return read(self, start, stop, data)
+
+    monkeypatch.setattr(replaying.LeafReader, "read", counted)
+    with open_store(tmp_path / "wide") as store, store.blocks(block_steps=64) as blocks:
+        next(blocks)
+        while not blocks._producer.ready.full():
+            time.sleep(0.01)
+        assert sum(taken) <= 24 * 2**20  # 64 MiB in all: 8 MiB ahead, the window being cut and the one before it
+        assert sum(1 for _ in blocks) == 4096 // 64 - 1
 
 
 def test_any_range_of_rows_can_be_read(stores):
