@@ -169,7 +169,7 @@ class Bench:
         """Return a process that times what `function(**arguments)` returns, whenever it is called."""
         if self.tiny:
             return Inside(function, arguments)
-        return Worker(self, f"{function.__module__}:{function.__name__}", arguments)
+        return Worker(self, place_of(function), arguments)
 
     def in_turn(self, ours: Callable[[], Time], theirs: Callable[[], Time]) -> tuple[Time, Time]:
         """Return the medians of both, run in turn after a warm-up of each."""
@@ -194,6 +194,14 @@ def _command() -> list[str]:
 
 COMMAND = _command()
 """The command line, as a person runs it."""
+
+
+def place_of(function: Callable[..., Any]) -> str:
+    """Return `module:name`, by which another process finds a function, also one of the module that is being run."""
+    module = function.__module__
+    if module == "__main__":
+        module = sys.modules["__main__"].__spec__.name  # type: ignore[union-attr]
+    return f"{module}:{function.__name__}"
 
 
 @dataclass

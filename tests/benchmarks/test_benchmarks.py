@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +13,15 @@ from alberta_data import generation
 from alberta_data.learners import IDBD, LMS, Autostep, LinearLearner
 from alberta_data.replay import learn_from_trajectory
 from alberta_data.streams.registry import STREAMS
-from benchmarks import breakdown, growth, page, published_learners, published_streams, s2_generate_against_scan
+from benchmarks import (
+    breakdown,
+    growth,
+    measuring,
+    page,
+    published_learners,
+    published_streams,
+    s2_generate_against_scan,
+)
 from benchmarks.__main__ import goals, main, measured
 from benchmarks.learning import Ticks
 from benchmarks.measuring import COLUMNS, Bench, Row
@@ -116,6 +126,13 @@ def test_the_page_has_a_place_for_all_that_is_measured_and_a_row_for_every_goal(
     for release, table in tables.items():
         missing = [goal for goal in GOALS if f"| {goal} |" not in table]
         assert not missing, f"jax {release}"
+
+
+def test_another_process_finds_a_function_of_the_module_that_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert measuring.place_of(growth.generate) == "benchmarks.growth:generate"
+    run = SimpleNamespace(__module__="__main__", __name__="generate")
+    monkeypatch.setitem(sys.modules, "__main__", SimpleNamespace(__spec__=SimpleNamespace(name="benchmarks.growth")))
+    assert measuring.place_of(run) == "benchmarks.growth:generate"  # type: ignore[arg-type]
 
 
 def test_growth_is_measured_and_drawn(bench: Bench) -> None:
