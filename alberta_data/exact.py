@@ -16,8 +16,9 @@ import numpy as np
 
 # Partial sums of `sum_features`: enough to hide the latency of an addition and to fill one vector register.
 PARTIALS = 4
-# Above this many rows of partials the sum is a loop; below, written out. The order is the same.
-_WRITTEN_OUT = 16
+# Above this many rows of partials the sum is a loop; below, written out. The order is the same. Longer texts make jax
+# 0.10 work out the terms of a grid again and again: a hundred times as long at 64 rows, half as long at 32.
+_WRITTEN_OUT = 32
 _ROWS_A_TURN = 16
 # A NaN that no arithmetic makes.
 _NEVER = 0x7FABCDEF

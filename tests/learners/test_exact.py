@@ -21,7 +21,7 @@ def in_order(terms):
 
 
 @pytest.mark.parametrize("lanes", [(), (8,)])
-@pytest.mark.parametrize("features", [1, 2, 3, 4, 5, 20, 64, 65, 300, 1000])
+@pytest.mark.parametrize("features", [1, 2, 3, 4, 5, 20, 64, 65, 128, 129, 300, 1000])
 def test_a_sum_is_taken_in_its_order(features, lanes):
     terms = np.random.default_rng(features).standard_normal((features, *lanes)).astype(np.float32)
     assert np.array_equal(jax.jit(sum_features)(terms), in_order(terms))

@@ -27,7 +27,7 @@ EVERY = list(itertools.product(OPTIMIZERS, NORMALIZERS))
 DIAGONALS = [EVERY[0::4], EVERY[1:6:4] + EVERY[6:7], EVERY[2:7:2]]
 CASES = [
     *((20, *case) for case in EVERY),
-    *((width, *case) for width, cases in zip((1, 3, 5, 64, 300), DIAGONALS * 2, strict=False) for case in cases),
+    *((width, *case) for width, cases in zip((1, 3, 5, 64, 300, 100), DIAGONALS * 2, strict=True) for case in cases),
 ]
 
 
