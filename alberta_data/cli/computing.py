@@ -40,8 +40,8 @@ def prepare_to_generate() -> None:
 def _keep_freed_memory() -> None:
     """Tell glibc's malloc to keep what is freed, in one arena; where there is another C library, do nothing.
 
-    Blocks of 10 MB would else go back to the system and be paged in anew, and pile up in the arenas of several threads:
-    a fourteenth of the time of `generate`, and a peak that grows with the steps. The process must be ours, so the
+    Blocks of megabytes would else go back to the system and be paged in anew, and pile up in the arenas of several
+    threads: a twelfth of the time of `generate`, and a peak that grows with the steps. The process must be ours, so the
     library does not do it. Settings of the person (`MALLOC_…`, `GLIBC_TUNABLES`) stand.
     """
     if any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ):

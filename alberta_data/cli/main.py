@@ -75,8 +75,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the arguments, without the program's name; by default the process's.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    # What jax and the commands make while they start stays: looking through it for garbage is a tenth of the start.
-    gc.set_threshold(_ALLOCATIONS_A_COLLECTION)
     output.be_tolerant()
     try:
         with stoppable(), output.warnings_said("-q" in arguments or "--quiet" in arguments):
@@ -87,6 +85,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def script() -> NoReturn:
     """Run the command of this process and end the process: what the installed script calls."""
+    # What jax and the commands make while they start stays: looking through it for garbage took a fifteenth of that.
+    gc.set_threshold(_ALLOCATIONS_A_COLLECTION)
     code = main()
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):

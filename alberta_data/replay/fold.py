@@ -20,8 +20,8 @@ from alberta_data.learners import LinearLearner
 from alberta_data.replay.groups import LANES, NOT_TRACKED, Group, Tracking
 from alberta_data.replay.rows import rows_of
 
-THREADS = xla.cores() + 1
-"""Groups that are learned from at once: one more than there are processors, since each also waits."""
+THREADS = min(xla.cores(), 16) + 1
+"""Groups learned from at once: one more than there are processors, since each also waits; each needs memory."""
 
 
 class Member(NamedTuple):
