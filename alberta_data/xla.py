@@ -167,6 +167,7 @@ def cache_folder(kind: str) -> Path | None:
     return folder if os.access(folder, os.W_OK) else None
 
 
+@lru_cache(maxsize=16)
 def _version(package: str) -> str:
     try:
         return metadata.version(package)
